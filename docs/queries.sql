@@ -4395,11 +4395,15 @@ ROLLBACK;
 \set log '{"1/1": [[1, 0.5, "info", "sent 3 mails"]]}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+
+SELECT id FROM rowcall.job_runs
+WHERE id = ANY(:'log_run_ids'::bigint[]) AND locked_by = :'worker' AND status IN ('running')
+FOR NO KEY UPDATE;
+
 WITH owned AS MATERIALIZED (
     SELECT run.id, run.lease_no FROM rowcall.job_runs AS run
     WHERE run.id = ANY(:'log_run_ids'::bigint[]) AND run.locked_by = :'worker'
         AND run.status IN ('running')
-    FOR NO KEY UPDATE
 ), sent AS MATERIALIZED (
     SELECT run.id, run.lease_no, (line ->> 0)::integer AS number, (line ->> 1)::float8 AS age, line ->> 2 AS level,
         line ->> 3 AS text

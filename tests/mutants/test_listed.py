@@ -73,7 +73,8 @@ def test_every_statement_that_changes_a_run_has_mutants() -> None:
 
 def test_every_part_of_every_owners_fence_has_a_mutant() -> None:
     places = by_place()
-    fenced = statements(FENCE)
+    # LOCK_OWNED only waits; WRITE_LOG, which follows it, has the fence.
+    fenced = {place: text for place, text in statements(FENCE).items() if place != ("run_log.py", "LOCK_OWNED")}
     assert len(fenced) == 11, (
         "OWN, HELD twice, SAVE, WRITE_LOG, SUCCEED, and five statements that end an attempt without success"
     )

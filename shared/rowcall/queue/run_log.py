@@ -20,6 +20,14 @@ BYTES_MOST = 256 * 1024
 # How much one statement writes: more would take much memory at once, and jsonb has a limit.
 PORTION_CHARACTERS = 1024 * 1024
 
+# Sent before WRITE_LOG: the heartbeat and the end of a run may write its log at the same time, and a statement sees
+# only what was committed before it began.
+LOCK_OWNED = f"""
+SELECT id FROM rowcall.job_runs
+WHERE id = ANY(%(log_run_ids)s::bigint[]) AND locked_by = %(worker)s AND status IN {sources_of(Event.HEARTBEAT)}
+FOR NO KEY UPDATE;
+"""
+
 # Sent before the end of the attempt or after the renewal of the lease, in the same transaction, and only if there are
 # lines.  The fence is that of every write of a worker: lines are looked up by their lease.  The worker numbers them
 # within the lease, so a write that is repeated because its commit was not confirmed adds nothing.  `line_no` continues
@@ -30,7 +38,6 @@ WITH owned AS MATERIALIZED (
     SELECT run.id, run.lease_no FROM rowcall.job_runs AS run
     WHERE run.id = ANY(%(log_run_ids)s::bigint[]) AND run.locked_by = %(worker)s
         AND run.status IN {sources_of(Event.HEARTBEAT)}
-    FOR NO KEY UPDATE
 ), sent AS MATERIALIZED (
     SELECT run.id, run.lease_no, (line ->> 0)::integer AS number, (line ->> 1)::float8 AS age, line ->> 2 AS level,
         line ->> 3 AS text
@@ -81,7 +88,7 @@ Lines: TypeAlias = Mapping[Lease, Sequence[LogLine]]
 def write_log(connection: Connection, lines: Lines) -> None:
     """Write lines of one worker's runs; those whose lease is lost are not written."""
     for portion in portions(lines):
-        fetch_all(connection, BY_INDEX + WRITE_LOG, log_parameters(portion))
+        fetch_all(connection, BY_INDEX + LOCK_OWNED + WRITE_LOG, log_parameters(portion))
 
 
 def portions(lines: Lines) -> Iterator[Lines]:
@@ -100,11 +107,11 @@ def portions(lines: Lines) -> Iterator[Lines]:
 
 
 def with_log(sql: str, lines: Lines) -> str:
-    """Return a statement that ends attempts, with the one that writes their lines before it in the same round trip.
+    """Return a statement that ends attempts, with those that write their lines before it in the same round trip.
 
     A handler's own transaction may have any search_path.
     """
-    return f"{INTERNAL_NAMES}{BY_INDEX}{WRITE_LOG}{sql}" if lines else sql
+    return f"{INTERNAL_NAMES}{BY_INDEX}{LOCK_OWNED}{WRITE_LOG}{sql}" if lines else sql
 
 
 def log_parameters(lines: Lines) -> dict[str, Any]:

@@ -7,6 +7,11 @@ from tests.mutants.mutant import at
 RUN_LOG = [
     *at(
         "run_log.py",
+        "LOCK_OWNED",
+        ("the run's row is not locked before its lines are written", "FOR NO KEY UPDATE", ""),
+    ),
+    *at(
+        "run_log.py",
         "WRITE_LOG",
         (
             "lines are written under a lease that has ended",
@@ -14,7 +19,6 @@ RUN_LOG = [
             "jsonb_path_query(%(log)s::jsonb, '$.*[*]') AS line",
         ),
         ("lines are written by another worker", " AND run.locked_by = %(worker)s", ""),
-        ("the run's row is not locked while its lines are written", "FOR NO KEY UPDATE", ""),
         ("the next attempt begins a new log", "coalesce(newest.line_no - newest.written, 0) + ", ""),
         (
             "a write that is repeated adds its lines again",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
 from rowcall.queue import Done, Failure, Lease, LogLine
 from rowcall.queue.run_log import BYTES_MOST, LINES_MOST, PORTION_CHARACTERS, portions
 from rowcall.status import Status
+from tests.support.locks import wait_for_a_waiting_session
 from tests.support.rows import WORKER, row_of, run_in
 from tests.support.run_log import insert_lines, lease_of, lines, texts
 
@@ -119,6 +121,26 @@ def test_a_run_keeps_no_more_than_its_share_of_bytes(connection: PgConnection) -
     kept = texts(connection, run["id"])
     assert BYTES_MOST - 10_010 < sum(len(text.encode()) for text in kept) <= BYTES_MOST
     assert kept[-1] == "é" * 100
+
+
+def test_an_end_beside_a_heartbeat_that_writes_the_log_too_keeps_no_more_lines(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        run = running(connection)
+    log = lines(*(str(number) for number in range(LINES_MOST + 100)))
+    with database.transaction(fresh_url) as beats, ThreadPoolExecutor(1) as thread:
+        fetch_all(beats, "SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR NO KEY UPDATE", {"id": run["id"]})
+        queue.write_log(beats, {lease_of(run): log[:LINES_MOST]})
+        ended = thread.submit(ended_with, fresh_url, lease_of(run), log[LINES_MOST:])
+        wait_for_a_waiting_session(fresh_url)
+        beats.commit()
+        ended.result()
+    with database.transaction(fresh_url) as connection:
+        assert texts(connection, run["id"]) == [line.text for line in log[100:]]
+
+
+def ended_with(url: str, lease: Lease, log: Sequence[LogLine]) -> None:
+    with database.transaction(url) as connection:
+        assert queue.succeed(connection, [Done(lease, None)], {lease: log})
 
 
 def test_the_log_of_another_run_is_not_shortened(connection: PgConnection) -> None:

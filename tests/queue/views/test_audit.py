@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rowcall.access.audit import record
+from rowcall.access.audit import SUBJECTS, record
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import FilterInvalid
@@ -108,7 +108,7 @@ def test_following_next_shows_every_match_once_however_early_a_page_ends(
     [
         ({"subject_id": 1}, "subject_id"),
         ({"subject": "runs"}, r"subject: must be one of run, .*; did you mean 'run'\?$"),
-        ({"subject": "zebra"}, "subject: must be one of run, definition, queue, key, effect, database$"),
+        ({"subject": "zebra"}, f"subject: must be one of {', '.join(SUBJECTS)}$"),
         ({"after": datetime(2026, 1, 1)}, "after"),
         ({"before": datetime(1999, 1, 1, tzinfo=UTC)}, "before"),
     ],
