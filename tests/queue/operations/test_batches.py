@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from rowcall.queue.fragments import CHANNEL
 from rowcall.queue.operations import Action
 from rowcall.queue.operations.batch import LOCKED, NO_MATCH, change_batch
 from rowcall.status import Status
+from tests.support.locks import wait_for_a_waiting_session
 from tests.support.operations import OPERATOR, done, finish, refusals, start, statuses
 from tests.support.rows import at, row_of, run_in
 
@@ -206,3 +208,22 @@ def test_the_run_that_need_not_carry_an_operation_out_any_more_is_cancelled_unle
         fetch_all(connection, BEGIN, {"id": carrier})
     finish(connection, operation_id)
     assert row_of(connection, carrier)["status"] == status
+
+
+def test_two_that_carry_one_operation_out_take_turns(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        for _ in range(2):
+            run_in(connection, Status.DEAD)
+        operation_id = start(connection, Action.RETRY, everything=True)
+    with database.transaction(fresh_url) as first, ThreadPoolExecutor(1) as thread:
+        operations.carry_on(first, operation_id, batch=1)
+        second = thread.submit(carried_on, fresh_url, operation_id)
+        wait_for_a_waiting_session(fresh_url)
+        first.commit()
+        assert second.result() == (2, 0)
+
+
+def carried_on(url: str, operation_id: int) -> tuple[int, int]:
+    with database.transaction(url) as connection:
+        operation = operations.carry_on(connection, operation_id, batch=1)
+    return operation["changed"], operation["refused"]
