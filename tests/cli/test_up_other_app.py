@@ -34,7 +34,7 @@ def test_the_example_is_not_added_to_the_local_database_of_another_app(home: dic
     assert rowcall(shop, "definitions", "list", "--json").stdout == before
     listed = rowcall(shop, "runs", "list", "--json").stdout
     assert listed.count('"job_type"') == listed.count('"job_type": "noop"') == 1
-    # Whoever names the example wants it.
+    # A user who names the example wants it.
     Up({**home, "ROWCALL_APP": "rowcall_example"}, "--port", "0").end(signal.SIGINT)
 
 

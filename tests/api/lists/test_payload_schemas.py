@@ -91,7 +91,7 @@ EXACT: list[fields.Field[Any]] = [
     fields.Raw(allow_none=True),
 ]
 
-# Fields of which JSON Schema can say only a part.
+# Fields that JSON Schema describes only in part.
 LOOSE: list[fields.Field[Any]] = [
     text(validate.OneOf("abc")),
     text(validate.ContainsOnly("ab")),

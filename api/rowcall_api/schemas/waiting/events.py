@@ -6,7 +6,7 @@ from marshmallow import Schema, fields, validate
 
 from rowcall_api.schemas.fields import name
 
-# A key that is no longer valid gets events for no longer than this.
+# A feed that is open when its key is revoked receives events for at most this long.
 LONGEST_FEED_SECONDS = 300
 
 
