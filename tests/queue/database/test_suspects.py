@@ -63,6 +63,13 @@ def test_of_many_suspects_the_one_that_has_waited_longest_is_claimed_and_no_othe
     assert (row["status"], row["locked_by"], row["lease_no"]) == ("running", WORKER, result.claimed.lease_no)
 
 
+def test_a_run_that_is_no_suspect_is_left_to_other_claims_though_it_has_waited_longer(connection: PgConnection) -> None:
+    run_in(connection, Status.FAILED, run_at="now() - interval '1 hour'")
+    only = suspect(connection)
+    assert taken(connection) == only
+    assert taken(connection) is None
+
+
 def test_within_a_queue_the_urgent_suspect_goes_first(connection: PgConnection) -> None:
     suspect(connection, run_at="now() - interval '1 hour'")
     urgent = suspect(connection, priority="-1")
