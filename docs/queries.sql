@@ -4842,6 +4842,13 @@ FROM rowcall.api_keys WHERE id < :'before_id' ORDER BY id DESC LIMIT :'limit' + 
 SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY id DESC;
 ROLLBACK;
 
+-- rowcall.queue.views.keys: STILL_VALID
+\set key_ids '{"1"}'
+BEGIN;
+SELECT id FROM rowcall.api_keys
+WHERE id = ANY(:'key_ids'::bigint[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+ROLLBACK;
+
 -- rowcall.queue.views.lists: PAGES[created]
 -- Name of a scan -> the query for a page.
 \set milliseconds '5000'

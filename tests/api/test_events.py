@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rowcall import queue
+from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from tests.api.conftest import Call, invalid
@@ -147,6 +148,23 @@ def test_a_client_gets_only_the_runs_that_it_wants(
     assert of_mail.until(f'"id": {mail}').count("event: run") == 1
     of_others.until_id()
     assert "event: run" not in of_others.received
+
+
+def test_the_feed_of_a_key_that_is_revoked_ends_and_others_go_on(
+    server: Server, clients: ExitStack, keys: dict[str, str], module_url: str
+) -> None:
+    with database.transaction(module_url) as connection:
+        key = api_keys.create_key(connection, "leaver", ["read"], OPERATOR)
+        key_id = api_keys.id_of(connection, key)
+    leaver, other = Follower(server, clients, key), Follower(server, clients, keys["read"])
+    for follower in (leaver, other):
+        follower.until("event: reset")
+    with database.transaction(module_url) as connection:
+        api_keys.revoke_key(connection, key_id, OPERATOR)
+    leaver.until("\r\n0\r\n\r\n")
+    run_id = enqueue(module_url)
+    assert event(run_id, "queued") in other.until(event(run_id, "queued"))
+    assert f'"id": {run_id}' not in leaver.received
 
 
 def test_more_clients_than_there_is_room_for_are_refused_until_one_leaves(

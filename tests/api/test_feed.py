@@ -8,11 +8,15 @@ import pytest
 import sqlalchemy
 
 from rowcall import queue
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall_api.http.waiting import feed as feed_module
 from rowcall_api.http.waiting.feed import Client, Feed, Filter
 from rowcall_api.http.waiting.poller import Poller
 from tests.api.conftest import let_nobody_in
+
+OPERATOR = Operator("a test")
 
 
 class StillPoller(Poller):
@@ -27,6 +31,12 @@ def pool(fresh_url: str) -> Iterator[sqlalchemy.Engine]:
     pool = database.engine(fresh_url, 1)
     yield pool
     pool.dispose()
+
+
+@pytest.fixture
+def key_id(fresh_url: str) -> int:
+    with database.transaction(fresh_url) as connection:
+        return api_keys.id_of(connection, api_keys.create_key(connection, "reader", ["read"], OPERATOR))
 
 
 @pytest.fixture
@@ -46,9 +56,9 @@ def enqueue(url: str) -> None:
 
 
 def test_after_a_pause_all_clients_are_told_to_read_the_lists(
-    feed: Feed, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+    feed: Feed, key_id: int, fresh_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = Client(Filter(), None)
+    client = Client(Filter(), None, key_id)
     feed.begin(client, list)
     assert told(feed, client) == ["reset"]
     enqueue(fresh_url)
@@ -58,8 +68,10 @@ def test_after_a_pause_all_clients_are_told_to_read_the_lists(
     assert told(feed, client) == ["reset"]
 
 
-def test_an_outage_ends_neither_the_feed_nor_its_clients(feed: Feed, fresh_url: str, server_url: str) -> None:
-    client = Client(Filter(), None)
+def test_an_outage_ends_neither_the_feed_nor_its_clients(
+    feed: Feed, key_id: int, fresh_url: str, server_url: str
+) -> None:
+    client = Client(Filter(), None, key_id)
     feed.begin(client, list)
     assert told(feed, client) == ["reset"]
     let_nobody_in(fresh_url)
@@ -73,10 +85,10 @@ def test_an_outage_ends_neither_the_feed_nor_its_clients(feed: Feed, fresh_url: 
 
 
 def test_it_is_needed_while_there_is_a_client_and_for_a_while_after(
-    feed: Feed, monkeypatch: pytest.MonkeyPatch
+    feed: Feed, key_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not feed.needed
-    end = feed.begin(Client(Filter(), None), list)
+    end = feed.begin(Client(Filter(), None, key_id), list)
     assert feed.needed
     end()
     assert feed.needed
@@ -84,9 +96,23 @@ def test_it_is_needed_while_there_is_a_client_and_for_a_while_after(
     assert not feed.needed
 
 
-def test_a_client_that_has_too_much_unsent_is_given_up(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_has_too_much_unsent_is_given_up(
+    feed: Feed, key_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(feed_module, "UNSENT_BYTES", 10)
-    client = Client(Filter(), None)
+    client = Client(Filter(), None, key_id)
     feed.begin(client, list)
+    feed.run_once()
+    assert (client.take(), client.refused) == (None, False)
+
+
+def test_a_client_whose_key_expires_is_told_nothing_more(feed: Feed, key_id: int, fresh_url: str) -> None:
+    client = Client(Filter(), None, key_id)
+    feed.begin(client, list)
+    assert told(feed, client) == ["reset"]
+    with database.transaction(fresh_url) as connection:
+        expire = "UPDATE rowcall.api_keys SET created_at = now() - interval '1 day', expires_at = now()"
+        database.fetch_all(connection, expire)
+        queue.enqueue(connection, "noop", {})
     feed.run_once()
     assert client.take() is None

@@ -92,6 +92,7 @@ SAMPLES = {
     "keep_days": "90",
     "key": "welcome:1",
     "key_id": "1",
+    "key_ids": "1",
     "keys": "welcome:1",
     "known": "mail",
     "lease_no": "1",

@@ -41,12 +41,12 @@ def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Respons
     """
     feed: Feed = flask.current_app.extensions["feed"]
     place, seconds = PLACE.get(), query.pop("wait")
+    asked = Client(Filter(**query), headers["last_event_id"], flask.g.caller.key_id)
     if place is not None and seconds and flask.request.method == "GET":
-        client = Client(Filter(**query), headers["last_event_id"])
-        body = place.stream(seconds, BEGINNING.encode(), lambda tell: feed.begin(client, tell), client.take)
+        body = place.stream(seconds, BEGINNING.encode(), lambda tell: feed.begin(asked, tell), asked.take)
         return flask.Response(body, mimetype=FORMAT, headers={"X-Accel-Buffering": "no"})
     noted = memory()
-    client = noted.setdefault("client", Client(Filter(**query), headers["last_event_id"]))
+    client = noted.setdefault("client", asked)
     waiting: Waiting = flask.current_app.extensions["waiting"]
     waiting.until(FIRST_SECONDS, lambda tell: feed.begin(client, tell))
     text = client.take()

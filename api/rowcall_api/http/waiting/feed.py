@@ -18,6 +18,7 @@ from rowcall.base.errors import RowcallError
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue.views import events
 from rowcall.queue.views.events import RESET, Event
+from rowcall.queue.views.keys import still_valid
 from rowcall_api.http.database import reachable
 from rowcall_api.http.waiting.poller import Poller, Reader
 
@@ -65,22 +66,25 @@ class Client:
 
     wanted: Filter
     last_id: str | None
+    key_id: int
     tell: Callable[[], object] = lambda: None
     begun: bool = False
     sent_at: float = field(default_factory=elapsed)
     unsent: bytes = b""
+    refused: bool = False
 
     def take(self) -> bytes | None:
-        """Return what is to be sent; None if it is too much."""
+        """Return what is to be sent; None if it is too much, or if the client's key is no longer valid."""
         text, self.unsent = self.unsent, b""
-        return text if len(text) <= UNSENT_BYTES else None
+        return None if self.refused or len(text) > UNSENT_BYTES else text
 
 
 class Read(NamedTuple):
-    """What one read has found."""
+    """What one read has found, and which keys of the clients are valid then."""
 
     at: datetime
     events: Sequence[Event]
+    valid_keys: frozenset[int]
 
 
 class Feed(Reader):
@@ -118,15 +122,20 @@ class Feed(Reader):
 
     def run_once(self) -> None:
         """Read what has changed, and tell all clients."""
+        clients = self._clients.copy()  # other threads add and remove some
         try:
-            found = self._read()
+            found = self._read({client.key_id for client in clients})
         except RowcallError:
             return  # requests report it, and the next read says whether something may be missing
         except Exception as error:
             log().error(LogEvent.API_REQUEST_FAILED, exc_info=error)
             return
         same: dict[Filter, str] = {}
-        for client in self._clients.copy():
+        for client in clients:
+            if client.key_id not in found.valid_keys:
+                client.refused = True
+                client.tell()
+                continue
             if not client.begun:
                 text = self._text_of(self._since(client.last_id), client.wanted, found.at)
             else:
@@ -139,16 +148,17 @@ class Feed(Reader):
                 client.sent_at = elapsed()
                 client.tell()
 
-    def _read(self) -> Read:
-        """Read all sources in one short transaction."""
+    def _read(self, key_ids: set[int]) -> Read:
+        """Read all sources, and whether these keys are valid, in one short transaction."""
         missed = elapsed() - self._read_at > PAUSE_SECONDS
         if missed:
             self._begin_anew()
         with reachable(self._pool, changes=False) as connection:
             at = events.now(connection)
             found = [event for source in self._sources for event in source.read(connection)]
+            valid_keys = still_valid(connection, key_ids)
         self._read_at = elapsed()
-        read = Read(at, [RESET, *found] if missed else found)
+        read = Read(at, [RESET, *found] if missed else found, valid_keys)
         self._reads.append(read)
         while self._reads[0].at < at - KEPT or sum(len(kept.events) for kept in self._reads) > KEPT_MOST:
             self._reads.popleft()

@@ -1,6 +1,8 @@
-"""API keys a page at a time, and whether their limits name what exists."""
+"""API keys a page at a time, which of some are still valid, and whether their limits name what exists."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from rowcall.access.api_keys import SHOWN, Limits
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
@@ -17,6 +19,11 @@ WITH shown AS ({SHOWN} WHERE id < %(before_id)s ORDER BY id DESC LIMIT %(limit)s
 SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY id DESC
 """
 
+STILL_VALID = """
+SELECT id FROM rowcall.api_keys
+WHERE id = ANY(%(key_ids)s::bigint[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+"""
+
 
 def keys_page(
     connection: Connection, limit: int = 50, cursor: str | None = None, page_bytes: int = pages.PAGE_BYTES
@@ -27,6 +34,11 @@ def keys_page(
         fetch_all(connection, KEYS, {"before_id": before, "limit": limit, "page_bytes": page_bytes})
     )
     return items, cursors.written("keys", items[-1]["id"], 0) if more else None
+
+
+def still_valid(connection: Connection, key_ids: Collection[int]) -> frozenset[int]:
+    """Return those of these keys that are neither revoked nor expired."""
+    return frozenset(row["id"] for row in fetch_all(connection, STILL_VALID, {"key_ids": [*key_ids]}))
 
 
 def check_known(connection: Connection, limits: Limits, known: Catalogue) -> None:
