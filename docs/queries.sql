@@ -201,15 +201,26 @@ UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, pause
 WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
--- rowcall.definitions.store: OCCURRENCES
--- Scans the primary key of schedule_occurrences backwards.
+-- rowcall.definitions.store: OCCURRENCES[desc]
+-- Scans the primary key of schedule_occurrences.
 \set definition_id '1'
-\set earlier_than 'infinity'
+\set beyond 'infinity'
 \set limit '50'
 BEGIN;
 SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
-WHERE definition_id = :'definition_id' AND nominal_at < coalesce(:'earlier_than'::timestamptz, 'infinity')
+WHERE definition_id = :'definition_id' AND nominal_at < :'beyond'::timestamptz
 ORDER BY nominal_at DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.definitions.store: OCCURRENCES[asc]
+-- Scans the primary key of schedule_occurrences.
+\set definition_id '1'
+\set beyond 'infinity'
+\set limit '50'
+BEGIN;
+SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
+WHERE definition_id = :'definition_id' AND nominal_at > :'beyond'::timestamptz
+ORDER BY nominal_at ASC LIMIT :'limit';
 ROLLBACK;
 
 -- rowcall.definitions.tick: DUE
@@ -404,6 +415,14 @@ WHERE subject = 'effect' AND subject_id = ANY(:'ids'::bigint[])
     AND (after ->> 'run_id')::bigint = ANY(:'run_ids'::bigint[]);
 ROLLBACK;
 
+-- rowcall.effects.files: GET_FILE
+\set id '1'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE id = :'id' AND state = 'applied';
+ROLLBACK;
+
 -- rowcall.effects.ledger: HOLD
 -- By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
 \set run_id '1'
@@ -427,7 +446,7 @@ SELECT EXISTS (
 );
 ROLLBACK;
 
--- rowcall.effects.lists: ALL[sent_emails]
+-- rowcall.effects.lists: ALL[sent_emails, desc]
 -- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 -- scans {table}_kind.
 \set behind_sent_emails '9223372036854775807'
@@ -439,7 +458,19 @@ SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state,
 FROM rowcall.sent_emails WHERE id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: ALL[sent_reports]
+-- rowcall.effects.lists: ALL[sent_emails, asc]
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE id > :'behind_sent_emails' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[sent_reports, desc]
 -- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 -- scans {table}_kind.
 \set behind_sent_reports '9223372036854775807'
@@ -451,7 +482,19 @@ SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS k
 FROM rowcall.sent_reports WHERE id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: ALL[payments]
+-- rowcall.effects.lists: ALL[sent_reports, asc]
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE id > :'behind_sent_reports' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[payments, desc]
 -- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 -- scans {table}_kind.
 \set behind_payments '9223372036854775807'
@@ -463,7 +506,19 @@ SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, ru
 FROM rowcall.payments WHERE id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: ALL[delivered_webhooks]
+-- rowcall.effects.lists: ALL[payments, asc]
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE id > :'behind_payments' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[delivered_webhooks, desc]
 -- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 -- scans {table}_kind.
 \set behind_delivered_webhooks '9223372036854775807'
@@ -475,7 +530,19 @@ SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state,
 FROM rowcall.delivered_webhooks WHERE id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: ALL[generated_files]
+-- rowcall.effects.lists: ALL[delivered_webhooks, asc]
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE id > :'behind_delivered_webhooks' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[generated_files, desc]
 -- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 -- scans {table}_kind.
 \set behind_generated_files '9223372036854775807'
@@ -487,7 +554,19 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: ALL[other_effects]
+-- rowcall.effects.lists: ALL[generated_files, asc]
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE id > :'behind_generated_files' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: ALL[other_effects, desc]
 -- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 -- scans {table}_kind.
 \set behind_other_effects '9223372036854775807'
@@ -500,63 +579,9 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: APPLIED[sent_emails]
--- At most a page of each table, and one more row, which shows that there is another page.
-\set behind_sent_emails '9223372036854775807'
-\set limit '50'
-BEGIN;
-(
-SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
-FROM rowcall.sent_emails WHERE state = 'applied' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
-ROLLBACK;
-
--- rowcall.effects.lists: APPLIED[sent_reports]
--- At most a page of each table, and one more row, which shows that there is another page.
-\set behind_sent_reports '9223372036854775807'
-\set limit '50'
-BEGIN;
-(
-SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
-FROM rowcall.sent_reports WHERE state = 'applied' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
-ROLLBACK;
-
--- rowcall.effects.lists: APPLIED[payments]
--- At most a page of each table, and one more row, which shows that there is another page.
-\set behind_payments '9223372036854775807'
-\set limit '50'
-BEGIN;
-(
-SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
-FROM rowcall.payments WHERE state = 'applied' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
-ROLLBACK;
-
--- rowcall.effects.lists: APPLIED[delivered_webhooks]
--- At most a page of each table, and one more row, which shows that there is another page.
-\set behind_delivered_webhooks '9223372036854775807'
-\set limit '50'
-BEGIN;
-(
-SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
-FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
-ROLLBACK;
-
--- rowcall.effects.lists: APPLIED[generated_files]
--- At most a page of each table, and one more row, which shows that there is another page.
-\set behind_generated_files '9223372036854775807'
-\set limit '50'
-BEGIN;
-(
-SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
-FROM rowcall.generated_files WHERE state = 'applied' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
-ROLLBACK;
-
--- rowcall.effects.lists: APPLIED[other_effects]
--- At most a page of each table, and one more row, which shows that there is another page.
+-- rowcall.effects.lists: ALL[other_effects, asc]
+-- Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
+-- scans {table}_kind.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -564,11 +589,11 @@ BEGIN;
 (
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
-FROM rowcall.other_effects WHERE state = 'applied' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
+FROM rowcall.other_effects WHERE id > :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id ASC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[sent_emails, intent]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[sent_emails, intent, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -578,8 +603,41 @@ SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state,
 FROM rowcall.sent_emails WHERE state = 'intent' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[sent_emails, unknown]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[sent_emails, intent, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE state = 'intent' AND id > :'behind_sent_emails' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_emails, applied, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE state = 'applied' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_emails, applied, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE state = 'applied' AND id > :'behind_sent_emails' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_emails, unknown, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -589,8 +647,19 @@ SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state,
 FROM rowcall.sent_emails WHERE state = 'unknown' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[sent_emails, refused]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[sent_emails, unknown, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE state = 'unknown' AND id > :'behind_sent_emails' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_emails, refused, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -600,8 +669,19 @@ SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state,
 FROM rowcall.sent_emails WHERE state = 'refused' AND id < :'behind_sent_emails' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[sent_reports, intent]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[sent_emails, refused, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_emails '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE state = 'refused' AND id > :'behind_sent_emails' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_reports, intent, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -611,8 +691,41 @@ SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS k
 FROM rowcall.sent_reports WHERE state = 'intent' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[sent_reports, unknown]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[sent_reports, intent, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE state = 'intent' AND id > :'behind_sent_reports' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_reports, applied, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE state = 'applied' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_reports, applied, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE state = 'applied' AND id > :'behind_sent_reports' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_reports, unknown, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -622,8 +735,19 @@ SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS k
 FROM rowcall.sent_reports WHERE state = 'unknown' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[sent_reports, refused]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[sent_reports, unknown, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE state = 'unknown' AND id > :'behind_sent_reports' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[sent_reports, refused, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -633,8 +757,19 @@ SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS k
 FROM rowcall.sent_reports WHERE state = 'refused' AND id < :'behind_sent_reports' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[payments, intent]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[sent_reports, refused, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_sent_reports '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE state = 'refused' AND id > :'behind_sent_reports' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[payments, intent, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -644,8 +779,41 @@ SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, ru
 FROM rowcall.payments WHERE state = 'intent' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[payments, unknown]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[payments, intent, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE state = 'intent' AND id > :'behind_payments' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[payments, applied, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE state = 'applied' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[payments, applied, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE state = 'applied' AND id > :'behind_payments' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[payments, unknown, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -655,8 +823,19 @@ SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, ru
 FROM rowcall.payments WHERE state = 'unknown' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[payments, refused]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[payments, unknown, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE state = 'unknown' AND id > :'behind_payments' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[payments, refused, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -666,8 +845,19 @@ SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, ru
 FROM rowcall.payments WHERE state = 'refused' AND id < :'behind_payments' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[delivered_webhooks, intent]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[payments, refused, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_payments '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE state = 'refused' AND id > :'behind_payments' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, intent, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -677,8 +867,41 @@ SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state,
 FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[delivered_webhooks, unknown]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, intent, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id > :'behind_delivered_webhooks' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, applied, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, applied, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id > :'behind_delivered_webhooks' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, unknown, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -688,8 +911,19 @@ SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state,
 FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[delivered_webhooks, refused]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, unknown, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id > :'behind_delivered_webhooks' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, refused, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -699,8 +933,19 @@ SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state,
 FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id < :'behind_delivered_webhooks' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[generated_files, intent]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[delivered_webhooks, refused, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_delivered_webhooks '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id > :'behind_delivered_webhooks' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[generated_files, intent, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -710,8 +955,41 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE state = 'intent' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[generated_files, unknown]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[generated_files, intent, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE state = 'intent' AND id > :'behind_generated_files' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[generated_files, applied, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE state = 'applied' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[generated_files, applied, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE state = 'applied' AND id > :'behind_generated_files' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[generated_files, unknown, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -721,8 +999,19 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE state = 'unknown' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[generated_files, refused]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[generated_files, unknown, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE state = 'unknown' AND id > :'behind_generated_files' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[generated_files, refused, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -732,8 +1021,19 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE state = 'refused' AND id < :'behind_generated_files' ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[other_effects, intent]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[generated_files, refused, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_generated_files '9223372036854775807'
+\set limit '50'
+BEGIN;
+(
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE state = 'refused' AND id > :'behind_generated_files' ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[other_effects, intent, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -744,8 +1044,44 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE state = 'intent' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[other_effects, unknown]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[other_effects, intent, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE state = 'intent' AND id > :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[other_effects, applied, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE state = 'applied' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[other_effects, applied, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE state = 'applied' AND id > :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[other_effects, unknown, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -756,8 +1092,20 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE state = 'unknown' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OPEN[other_effects, refused]
--- For each state but applied, it scans a range of the partial index {table}_open.
+-- rowcall.effects.lists: IN_STATE[other_effects, unknown, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE state = 'unknown' AND id > :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: IN_STATE[other_effects, refused, desc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -768,7 +1116,19 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE state = 'refused' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id DESC LIMIT :'limit' + 1);
 ROLLBACK;
 
--- rowcall.effects.lists: OF_A_RUN[sent_emails]
+-- rowcall.effects.lists: IN_STATE[other_effects, refused, asc]
+-- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+\set behind_other_effects '9223372036854775807'
+\set kind 'sms'
+\set limit '50'
+BEGIN;
+(
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE state = 'refused' AND id > :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind') ORDER BY id ASC LIMIT :'limit' + 1);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[sent_emails, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_sent_emails '9223372036854775807'
@@ -785,7 +1145,24 @@ WHERE id < :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:
 );
 ROLLBACK;
 
--- rowcall.effects.lists: OF_A_RUN[sent_reports]
+-- rowcall.effects.lists: OF_A_RUN[sent_emails, asc]
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+\set run_id '1'
+\set behind_sent_emails '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id > :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[sent_reports, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_sent_reports '9223372036854775807'
@@ -802,7 +1179,24 @@ WHERE id < :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(
 );
 ROLLBACK;
 
--- rowcall.effects.lists: OF_A_RUN[payments]
+-- rowcall.effects.lists: OF_A_RUN[sent_reports, asc]
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+\set run_id '1'
+\set behind_sent_reports '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id > :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[payments, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_payments '9223372036854775807'
@@ -819,7 +1213,24 @@ WHERE id < :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'st
 );
 ROLLBACK;
 
--- rowcall.effects.lists: OF_A_RUN[delivered_webhooks]
+-- rowcall.effects.lists: OF_A_RUN[payments, asc]
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+\set run_id '1'
+\set behind_payments '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id > :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[delivered_webhooks, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_delivered_webhooks '9223372036854775807'
@@ -836,7 +1247,24 @@ WHERE id < :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state 
 );
 ROLLBACK;
 
--- rowcall.effects.lists: OF_A_RUN[generated_files]
+-- rowcall.effects.lists: OF_A_RUN[delivered_webhooks, asc]
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+\set run_id '1'
+\set behind_delivered_webhooks '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id > :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[generated_files, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set behind_generated_files '9223372036854775807'
@@ -853,7 +1281,24 @@ WHERE id < :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = A
 );
 ROLLBACK;
 
--- rowcall.effects.lists: OF_A_RUN[other_effects]
+-- rowcall.effects.lists: OF_A_RUN[generated_files, asc]
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+\set run_id '1'
+\set behind_generated_files '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE run_id = :'run_id')
+SELECT * FROM its
+WHERE id > :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[other_effects, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 \set run_id '1'
 \set kind 'sms'
@@ -868,6 +1313,24 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE run_id = :'run_id' AND (:'kind'::text IS NULL OR kind = :'kind'))
 SELECT * FROM its
 WHERE id < :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+);
+ROLLBACK;
+
+-- rowcall.effects.lists: OF_A_RUN[other_effects, asc]
+-- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+\set run_id '1'
+\set kind 'sms'
+\set behind_other_effects '9223372036854775807'
+\set states '{"applied"}'
+\set limit '50'
+BEGIN;
+(
+WITH its AS MATERIALIZED (
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE run_id = :'run_id' AND (:'kind'::text IS NULL OR kind = :'kind'))
+SELECT * FROM its
+WHERE id > :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
 );
 ROLLBACK;
 
@@ -2742,6 +3205,14 @@ WHERE run.id = ANY(ARRAY(SELECT id FROM unlocked)) AND run.status IN ('running')
 RETURNING run.id, pg_catalog.pg_notify('rowcall_due', '') AS woken;
 ROLLBACK;
 
+-- rowcall.queue.fragments: BY_INDEX
+-- Sent before a hot statement, in the same round trip and transaction.  These statements reach their rows by an index or
+-- by ctid, whatever the table's size.  Outdated statistics must not make the planner read the whole table, or compile a
+-- plan that runs for a millisecond.
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+ROLLBACK;
+
 -- rowcall.queue.fragments: WAKE_WORKERS
 -- The same as a separate statement, after one that made something due.
 BEGIN;
@@ -3533,23 +4004,38 @@ BEGIN;
 SELECT * FROM rowcall.operations WHERE id = :'id';
 ROLLBACK;
 
--- rowcall.queue.operations.lists: LIST_OPERATIONS
+-- rowcall.queue.operations.lists: LIST_OPERATIONS[desc]
 -- A filter has at most a few kilobytes, so a page of them is small.
-\set before_id '9223372036854775807'
+\set beyond_id '9223372036854775807'
 \set limit '50'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-SELECT * FROM rowcall.operations WHERE id < :'before_id' ORDER BY id DESC LIMIT :'limit' + 1;
+SELECT * FROM rowcall.operations WHERE id < :'beyond_id' ORDER BY id DESC LIMIT :'limit' + 1;
 ROLLBACK;
 
--- rowcall.queue.operations.lists: REFUSALS_PAGE
-\set id '1'
-\set after_id '0'
+-- rowcall.queue.operations.lists: LIST_OPERATIONS[asc]
+-- A filter has at most a few kilobytes, so a page of them is small.
+\set beyond_id '9223372036854775807'
 \set limit '50'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SELECT * FROM rowcall.operations WHERE id > :'beyond_id' ORDER BY id ASC LIMIT :'limit' + 1;
+ROLLBACK;
+
+-- rowcall.queue.operations.lists: REFUSALS_PAGE[desc]
+\set id '1'
+\set beyond_id '9223372036854775807'
+\set limit '50'
+BEGIN;
 SELECT run_id, reason, refused_at FROM rowcall.operation_refusals
-WHERE operation_id = :'id' AND run_id > :'after_id' ORDER BY run_id LIMIT :'limit' + 1;
+WHERE operation_id = :'id' AND run_id < :'beyond_id' ORDER BY run_id DESC LIMIT :'limit' + 1;
+ROLLBACK;
+
+-- rowcall.queue.operations.lists: REFUSALS_PAGE[asc]
+\set id '1'
+\set beyond_id '9223372036854775807'
+\set limit '50'
+BEGIN;
+SELECT run_id, reason, refused_at FROM rowcall.operation_refusals
+WHERE operation_id = :'id' AND run_id > :'beyond_id' ORDER BY run_id ASC LIMIT :'limit' + 1;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[created]
@@ -4547,12 +5033,18 @@ BEGIN;
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= :'transaction'::bigint;
 ROLLBACK;
 
--- rowcall.queue.views.audit: OF_ALL
+-- rowcall.queue.views.audit: IN_ORDER
+-- Read in the order of an index, without sorting, whatever the statistics say.
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
+ROLLBACK;
+
+-- rowcall.queue.views.audit: OF_ALL[desc]
 -- The primary key, between the first ids of both times.
 -- A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
 \set after '-infinity'
 \set before 'infinity'
-\set before_id '9223372036854775807'
+\set beyond_id '9223372036854775807'
 \set most '20000'
 \set who 'cli:me'
 \set action 'reschedule'
@@ -4561,7 +5053,6 @@ ROLLBACK;
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
 WITH RECURSIVE oldest(low, high) AS (
     SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
     UNION ALL
@@ -4582,7 +5073,7 @@ WITH RECURSIVE oldest(low, high) AS (
     WHERE low < high
 ), page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.audit_log WHERE id < :'before_id' AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) ORDER BY id DESC LIMIT :'most'
+        SELECT * FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id < :'beyond_id' ORDER BY id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
         AND (:'action'::text IS NULL OR action IN (:'action', :'other_action'))
@@ -4590,7 +5081,7 @@ WITH RECURSIVE oldest(low, high) AS (
         AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
     ORDER BY id DESC LIMIT :'limit' + 1
 ), bound AS (
-    SELECT id FROM rowcall.audit_log WHERE id < :'before_id' AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND (SELECT count(*) FROM page) <= :'limit'
+    SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
@@ -4604,11 +5095,67 @@ FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place 
 ORDER BY measured.id DESC;
 ROLLBACK;
 
--- rowcall.queue.views.audit: OF_SUBJECT
+-- rowcall.queue.views.audit: OF_ALL[asc]
+-- The primary key, between the first ids of both times.
+-- A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
+\set after '-infinity'
+\set before 'infinity'
+\set beyond_id '9223372036854775807'
+\set most '20000'
+\set who 'cli:me'
+\set action 'reschedule'
+\set other_action 'retry'
+\set subject 'Welcome'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH RECURSIVE oldest(low, high) AS (
+    SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
+    UNION ALL
+    SELECT CASE WHEN probe.at < :'after'::timestamptz - interval '1 day' THEN probe.id + 1 ELSE low END,
+        CASE WHEN probe.at < :'after'::timestamptz - interval '1 day' THEN high ELSE (low + high) / 2 END
+    FROM oldest CROSS JOIN LATERAL (
+        SELECT id, at FROM rowcall.audit_log WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+), newest(low, high) AS (
+    SELECT 1::bigint, (SELECT coalesce(max(id), 0) + 1 FROM rowcall.audit_log)
+    UNION ALL
+    SELECT CASE WHEN probe.at < :'before'::timestamptz + interval '1 day' THEN probe.id + 1 ELSE low END,
+        CASE WHEN probe.at < :'before'::timestamptz + interval '1 day' THEN high ELSE (low + high) / 2 END
+    FROM newest CROSS JOIN LATERAL (
+        SELECT id, at FROM rowcall.audit_log WHERE id >= (low + high) / 2 ORDER BY id LIMIT 1
+    ) AS probe
+    WHERE low < high
+), page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id > :'beyond_id' ORDER BY id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
+        AND (:'action'::text IS NULL OR action IN (:'action', :'other_action'))
+        AND (:'subject'::text IS NULL OR subject = :'subject')
+        AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
+    ORDER BY id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.id ASC;
+ROLLBACK;
+
+-- rowcall.queue.views.audit: OF_SUBJECT[desc]
 -- The index audit_log_subject.
 \set subject 'Welcome'
 \set subject_id '1'
-\set before_id '9223372036854775807'
+\set beyond_id '9223372036854775807'
 \set most '20000'
 \set who 'cli:me'
 \set action 'reschedule'
@@ -4618,10 +5165,9 @@ ROLLBACK;
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;
 WITH RECURSIVE page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'before_id' ORDER BY id DESC LIMIT :'most'
+        SELECT * FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'beyond_id' ORDER BY id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
         AND (:'action'::text IS NULL OR action IN (:'action', :'other_action'))
@@ -4629,7 +5175,7 @@ WITH RECURSIVE page AS MATERIALIZED (
         AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
     ORDER BY id DESC LIMIT :'limit' + 1
 ), bound AS (
-    SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'before_id' AND (SELECT count(*) FROM page) <= :'limit'
+    SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
     SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
@@ -4641,6 +5187,44 @@ WITH RECURSIVE page AS MATERIALIZED (
 SELECT measured.*, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
 ORDER BY measured.id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.audit: OF_SUBJECT[asc]
+-- The index audit_log_subject.
+\set subject 'Welcome'
+\set subject_id '1'
+\set beyond_id '9223372036854775807'
+\set most '20000'
+\set who 'cli:me'
+\set action 'reschedule'
+\set other_action 'retry'
+\set after '-infinity'
+\set before 'infinity'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH RECURSIVE page AS MATERIALIZED (
+    SELECT scanned.* FROM (
+        SELECT * FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id > :'beyond_id' ORDER BY id ASC LIMIT :'most'
+    ) AS scanned
+    WHERE (:'who'::text IS NULL OR :'who' IN (who, split_part(who, ' (', 1)))
+        AND (:'action'::text IS NULL OR action IN (:'action', :'other_action'))
+        AND (:'subject'::text IS NULL OR subject = :'subject')
+        AND at >= :'after'::timestamptz AND at < :'before'::timestamptz
+    ORDER BY id ASC LIMIT :'limit' + 1
+), bound AS (
+    SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
+    ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
+), shown AS (
+    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT measured.*, bound.id AS bound_id
+FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1)
+ORDER BY measured.id ASC;
 ROLLBACK;
 
 -- rowcall.queue.views.events: NOW
@@ -4792,22 +5376,40 @@ BEGIN;
 SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' ORDER BY lease_no;
 ROLLBACK;
 
--- rowcall.queue.views.inspect: ATTEMPTS_PAGE
+-- rowcall.queue.views.inspect: ATTEMPTS_PAGE[desc]
 -- The same, a page at a time.
 \set run_id '1'
-\set after_lease_no '0'
+\set beyond_lease_no '0'
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
 WITH shown AS (
-    SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no > :'after_lease_no'
-    ORDER BY lease_no LIMIT :'limit' + 1
+    SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no < :'beyond_lease_no'
+    ORDER BY lease_no DESC LIMIT :'limit' + 1
 ), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY lease_no) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY lease_no ROWS UNBOUNDED PRECEDING) AS bytes
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY lease_no DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY lease_no DESC ROWS UNBOUNDED PRECEDING) AS bytes
     FROM shown
 )
-SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no;
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.inspect: ATTEMPTS_PAGE[asc]
+-- The same, a page at a time.
+\set run_id '1'
+\set beyond_lease_no '0'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+    SELECT * FROM rowcall.job_attempts WHERE run_id = :'run_id' AND lease_no > :'beyond_lease_no'
+    ORDER BY lease_no ASC LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY lease_no ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY lease_no ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY lease_no ASC;
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: STATES
@@ -4819,9 +5421,9 @@ SELECT id, status, lease_no, attempts, run_at, cancel_requested_at, finished_at
 FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]);
 ROLLBACK;
 
--- rowcall.queue.views.keys: KEYS
+-- rowcall.queue.views.keys: KEYS[desc]
 -- In the order of the primary key.
-\set before_id '9223372036854775807'
+\set beyond_id '9223372036854775807'
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
@@ -4833,13 +5435,36 @@ CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
     WHEN expires_at IS NOT NULL THEN 'expires'
     ELSE 'active' END AS state
 
-FROM rowcall.api_keys WHERE id < :'before_id' ORDER BY id DESC LIMIT :'limit' + 1
+FROM rowcall.api_keys WHERE id < :'beyond_id' ORDER BY id DESC LIMIT :'limit' + 1
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
     FROM shown
 )
 SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.keys: KEYS[asc]
+-- In the order of the primary key.
+\set beyond_id '9223372036854775807'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+SELECT id, name, prefix, scopes, job_types, queues, created_at, expires_at, last_used_at, revoked_at, replaced_at,
+    
+CASE WHEN revoked_at IS NOT NULL THEN 'revoked'
+    WHEN expires_at <= now() THEN 'expired'
+    WHEN expires_at IS NOT NULL THEN 'expires'
+    ELSE 'active' END AS state
+
+FROM rowcall.api_keys WHERE id > :'beyond_id' ORDER BY id ASC LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY id ASC;
 ROLLBACK;
 
 -- rowcall.queue.views.keys: STILL_VALID
@@ -5669,22 +6294,40 @@ SELECT status, result, error_type, last_error, pruned_at FROM rowcall.job_runs
 WHERE id OPERATOR(pg_catalog.=) :'run_id';
 ROLLBACK;
 
--- rowcall.queue.views.run_log: LOG_PAGE
+-- rowcall.queue.views.run_log: LOG_PAGE[desc]
 -- In the order of the primary key of run_logs, a page at a time.
 \set run_id '1'
-\set after_line_no '0'
+\set beyond_line_no '0'
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
 WITH shown AS (
-    SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = :'run_id' AND line_no > :'after_line_no'
-    ORDER BY line_no LIMIT :'limit' + 1
+    SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = :'run_id' AND line_no < :'beyond_line_no'
+    ORDER BY line_no DESC LIMIT :'limit' + 1
 ), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY line_no) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY line_no ROWS UNBOUNDED PRECEDING) AS bytes
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY line_no DESC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY line_no DESC ROWS UNBOUNDED PRECEDING) AS bytes
     FROM shown
 )
-SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY line_no;
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY line_no DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.run_log: LOG_PAGE[asc]
+-- In the order of the primary key of run_logs, a page at a time.
+\set run_id '1'
+\set beyond_line_no '0'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+    SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = :'run_id' AND line_no > :'beyond_line_no'
+    ORDER BY line_no ASC LIMIT :'limit' + 1
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY line_no ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY line_no ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY line_no ASC;
 ROLLBACK;
 
 -- rowcall.queue.views.run_log: LOG_END
@@ -5842,8 +6485,7 @@ SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
 ROLLBACK;
 
--- rowcall.queue.views.workers: WORKERS
--- The table has the workers of about one day.
+-- rowcall.queue.views.workers: WORKERS[desc]
 \set silence '150'
 \set at 'infinity'
 \set id '1'
@@ -5851,7 +6493,6 @@ ROLLBACK;
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH RECURSIVE 
 lanes AS (
     (SELECT queue, priority, run_at FROM rowcall.job_runs
@@ -5894,6 +6535,58 @@ lanes AS (
     FROM shown
 )
 SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY started_at DESC, id DESC;
+ROLLBACK;
+
+-- rowcall.queue.views.workers: WORKERS[asc]
+\set silence '150'
+\set at 'infinity'
+\set id '1'
+\set stopped 'false'
+\set limit '50'
+\set page_bytes '1048576'
+BEGIN;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), page AS (
+    SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
+        extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
+        stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
+        sleeps_until
+    FROM rowcall.workers
+    WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) > (:'at'::timestamptz, :'id')
+        AND (:'stopped' OR stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second')
+    ORDER BY started_at ASC, id ASC LIMIT :'limit' + 1
+), run AS (
+    SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
+    FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+        ORDER BY run_at, id LIMIT 2000
+    ) AS head WHERE status = 'running' AND locked_by IN (SELECT id FROM page)
+), doing AS (
+    SELECT locked_by, count(*) AS running, jsonb_agg(jsonb_build_object(
+        'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
+        'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
+            'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
+    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs
+    FROM run GROUP BY locked_by
+), shown AS (
+    SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs,
+        doing.running IS NULL AND coalesce(sleeps_until > now(), false) AS sleeping
+    FROM page LEFT JOIN doing ON doing.locked_by = page.id
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY started_at ASC, id ASC) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY started_at ASC, id ASC ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR place = 1) ORDER BY started_at ASC, id ASC;
 ROLLBACK;
 
 -- rowcall.queue.workers: REGISTER

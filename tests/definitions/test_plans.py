@@ -11,6 +11,7 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.definitions.occurrences import Occurrence
 from rowcall.definitions.store import OCCURRENCES
 from rowcall.definitions.tick import DUE, LIVE, NEXT_DUE, OCCUR
+from rowcall.queue.views.pages import Order
 from tests.support.plans import looked_at, plan
 
 MANY = 50_000
@@ -79,10 +80,7 @@ def test_writing_occurrences_looks_at_their_own_keys_alone(filled: PgConnection)
     assert sum(node["Actual Rows"] * node["Actual Loops"] for node in known) <= 2
 
 
-def test_the_latest_occurrences_are_read_from_the_end_of_their_key(filled: PgConnection) -> None:
-    assert (
-        looked_at(
-            plan(filled, OCCURRENCES, {"definition_id": 1, "limit": 10, "earlier_than": None}), "schedule_occurrences"
-        )
-        <= 11
-    )
+@pytest.mark.parametrize(("order", "beyond"), [(Order.DESC, "infinity"), (Order.ASC, "-infinity")])
+def test_occurrences_are_read_from_either_end_of_their_key(filled: PgConnection, order: Order, beyond: str) -> None:
+    nodes = plan(filled, OCCURRENCES[order], {"definition_id": 1, "limit": 10, "beyond": beyond})
+    assert looked_at(nodes, "schedule_occurrences") <= 11

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.effects import page_of_effects
 
@@ -18,11 +16,11 @@ def test_pages_that_end_by_their_bytes_together_have_every_effect_once(connectio
     for kind, key in (("sent_emails", "idempotency_key"), ("delivered_webhooks", "event_id")):
         fetch_all(connection, FILL.format(kind=kind, key=key))
     seen: list[list[tuple[str, int]]] = []
-    behind: Mapping[str, int] | None = None
-    while behind or not seen:
-        page = page_of_effects(connection, behind=behind, page_bytes=4000)
+    cursor: str | None = None
+    while cursor or not seen:
+        page = page_of_effects(connection, cursor=cursor, page_bytes=4000)
         seen.append([(row["kind"], row["id"]) for row in page.effects])
-        behind = page.behind
+        cursor = page.next
     assert [len(names) for names in seen] == [3, 3, 2]
     assert len({name for names in seen for name in names}) == 8
     assert [len(page_of_effects(connection, page_bytes=size).effects) for size in (1, 1_000_000)] == [1, 8]

@@ -11,6 +11,7 @@ from rowcall.base.database import LARGEST_ID, PgConnection
 from rowcall.effects import TABLES
 from rowcall.effects.kinds import table_of
 from rowcall.effects.lists import COUNT_UNKNOWN, DECLARED_KINDS, page_sql
+from rowcall.queue.views.pages import Order
 from tests.support.plans import looked_at, plan
 
 MANY = 100_000
@@ -39,7 +40,10 @@ def filled(module_url: str) -> Iterator[PgConnection]:
     connection.close()
 
 
-@pytest.mark.parametrize("behind", [LARGEST_ID, MANY // 2])
+@pytest.mark.parametrize(
+    ("order", "behind"),
+    [(Order.DESC, LARGEST_ID), (Order.DESC, MANY // 2), (Order.ASC, 0), (Order.ASC, MANY // 2)],
+)
 @pytest.mark.parametrize(
     ("kind", "states", "run_id", "table"),
     [
@@ -62,12 +66,18 @@ def filled(module_url: str) -> Iterator[PgConnection]:
     ],
 )
 def test_a_page_looks_at_little_more_than_it_shows(
-    filled: PgConnection, kind: str | None, states: Sequence[str], run_id: int | None, table: str, behind: int
+    filled: PgConnection,
+    kind: str | None,
+    states: Sequence[str],
+    run_id: int | None,
+    table: str,
+    order: Order,
+    behind: int,
 ) -> None:
     tables = [table_of(kind)] if kind else TABLES
     places = {f"behind_{table.name}": behind for table in TABLES}
     known = {"kind": kind, "limit": LIMIT, "run_id": run_id, "states": list(states) or None}
-    assert looked_at(plan(filled, page_sql(tables, states, run_id), known | places), table) <= 2 * (LIMIT + 1)
+    assert looked_at(plan(filled, page_sql(tables, states, run_id, order), known | places), table) <= 2 * (LIMIT + 1)
 
 
 def test_counting_what_waits_for_an_operator_looks_at_what_is_counted(filled: PgConnection) -> None:

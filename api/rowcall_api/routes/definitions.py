@@ -13,6 +13,7 @@ from rowcall.definitions import Change, Content, preview
 from rowcall.job_types import catalogue
 from rowcall.queue import get_run
 from rowcall.queue.views import cursors
+from rowcall.queue.views.pages import Order
 from rowcall.schedule import moment
 from rowcall_api import rights
 from rowcall_api.enqueue import Answer, answer, answers_with_a_run
@@ -157,9 +158,10 @@ def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
     """List the nominal times of this definition and their outcomes, the latest first."""
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
-        scope = f"occurrences {row['id']}"
-        before = None if query["cursor"] is None else cursors.read_time(scope, query["cursor"])[0]
-        rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, before)
+        order: Order = query["order"]
+        scope = order.scope(f"occurrences {row['id']}")
+        beyond = None if query["cursor"] is None else cursors.read_time(scope, query["cursor"])[0]
+        rows = definitions.occurrences_of(connection, row["id"], query["limit"] + 1, beyond, order)
     items = rows[: query["limit"]]
     more = len(rows) > len(items)
     return {"items": items, "next": cursors.written_time(scope, items[-1]["nominal_at"]) if more else None}

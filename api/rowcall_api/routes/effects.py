@@ -10,7 +10,7 @@ from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.rights import must_be_allowed_to_resolve, shown
-from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, ResolveSchema, cursor_behind
+from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, ResolveSchema
 
 blueprint = BodyBlueprint(
     "effects",
@@ -37,9 +37,10 @@ def list_effects(query: dict[str, Any]) -> dict[str, Any]:
             query["state"],
             query["limit"],
             run_id=query["run_id"],
-            behind=query["cursor"],
+            cursor=query["cursor"],
+            order=query["order"],
         )
-    return {"items": page.effects, "next": cursor_behind(page.behind)}
+    return {"items": page.effects, "next": page.next}
 
 
 @blueprint.get("/<string:kind>/<int:effect_id>")

@@ -24,7 +24,7 @@ from rowcall_api.schemas.operations import (
     RequestedSchema,
     StartSchema,
 )
-from rowcall_api.schemas.runs import EnqueueHeaders, PageQuery
+from rowcall_api.schemas.runs import EnqueueHeaders, OldestFirstQuery, PageQuery
 
 blueprint = BodyBlueprint(
     "operations",
@@ -83,7 +83,7 @@ def start_operation(sent: dict[str, Any], headers: dict[str, Any]) -> tuple[Row,
 def list_operations(query: dict[str, Any]) -> dict[str, Any]:
     """List operations, the newest first."""
     with transaction() as connection:
-        page = operations.list_operations(connection, query["limit"], query["cursor"])
+        page = operations.list_operations(connection, **query)
     return {"items": page.rows, "next": page.next}
 
 
@@ -97,13 +97,13 @@ def show_operation(operation_id: int) -> Row:
 
 
 @blueprint.get("/<int:operation_id>/refusals")
-@blueprint.arguments(PageQuery, location="query")
+@blueprint.arguments(OldestFirstQuery, location="query")
 @blueprint.response(200, RefusalListSchema)
 @needs("read")
 def list_operation_refusals(query: dict[str, Any], operation_id: int) -> dict[str, Any]:
     """List the runs that an operation refused to change, with the reason of each."""
     with transaction() as connection:
-        page = operations.refusals_page(connection, operation_id, query["limit"], query["cursor"])
+        page = operations.refusals_page(connection, operation_id, **query)
     return {"items": page.rows, "next": page.next}
 
 

@@ -13,6 +13,7 @@ from rowcall.effects import effects_of
 from rowcall.queue import Filter, get_run
 from rowcall.queue.views import cursors
 from rowcall.queue.views.lists import LARGE
+from rowcall.queue.views.pages import Order
 from rowcall.status import FINAL, Status
 from rowcall_api.enqueue import Answer, answers_with_a_run, enqueue_and_answer
 from rowcall_api.http.auth import needs
@@ -26,7 +27,7 @@ from rowcall_api.schemas.runs import (
     EnqueueSchema,
     IfNoneMatchHeaders,
     LogSchema,
-    PageQuery,
+    OldestFirstQuery,
     RunEffectListSchema,
     RunListSchema,
     RunSchema,
@@ -106,21 +107,22 @@ def _run(run_id: int) -> Row:
 
 
 @blueprint.get("/<int:run_id>/attempts")
-@blueprint.arguments(PageQuery, location="query")
+@blueprint.arguments(OldestFirstQuery, location="query")
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
 def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
     """List the attempts of a run that did not succeed."""
-    scope = f"attempts {run_id}"
-    after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
+    order: Order = query["order"]
+    scope = order.scope(f"attempts {run_id}")
+    beyond = order.beginning if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
     with transaction() as connection:
         get_run(connection, run_id)
-        items, more = queue.attempts_page(connection, run_id, after, query["limit"])
+        items, more = queue.attempts_page(connection, run_id, beyond, query["limit"], order=order)
     return {"items": items, "next": cursors.written(scope, items[-1]["lease_no"], 0) if more else None}
 
 
 @blueprint.get("/<int:run_id>/log")
-@blueprint.arguments(PageQuery, location="query")
+@blueprint.arguments(OldestFirstQuery, location="query")
 @blueprint.response(200, LogSchema)
 @needs("read")
 def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
@@ -129,11 +131,12 @@ def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and with the end of the
     attempt.  A page ends after about 1 MiB of JSON.
     """
-    scope = f"log {run_id}"
-    after = 0 if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
+    order: Order = query["order"]
+    scope = order.scope(f"log {run_id}")
+    beyond = order.beginning if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
     with transaction() as connection:
         get_run(connection, run_id)
-        items, more = queue.log_page(connection, run_id, after, query["limit"])
+        items, more = queue.log_page(connection, run_id, beyond, query["limit"], order=order)
         left_out = queue.left_out(connection, run_id)
     following = cursors.written(scope, items[-1]["line_no"], 0) if more else None
     return {"items": items, "left_out": left_out, "next": following}

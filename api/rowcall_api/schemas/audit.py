@@ -6,7 +6,7 @@ from marshmallow import Schema, fields, validate
 
 from rowcall.base.database import LARGEST_ID
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.fields import Moment, page_cursor, page_limit
+from rowcall_api.schemas.fields import Moment, page_cursor, page_limit, page_order
 
 
 def _text(description: str) -> fields.String:
@@ -28,6 +28,7 @@ class AuditQuery(Schema):
     before = Moment(load_default=None, metadata={"description": "Only changes before this time."})
     limit = page_limit()
     cursor = page_cursor(filtered=True)
+    order = page_order()
 
 
 class AuditSchema(AnswerSchema):

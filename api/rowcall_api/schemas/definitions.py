@@ -14,7 +14,7 @@ from rowcall.base.database import Row
 from rowcall.definitions import ContentSchema, Duration, Precondition, version_of
 from rowcall.schedule import Outcome, Overlap
 from rowcall_api.schemas.answers import page_items
-from rowcall_api.schemas.fields import ENTITY_TAGS, page_cursor, page_limit
+from rowcall_api.schemas.fields import ENTITY_TAGS, page_cursor, page_limit, page_order
 
 
 class StateSchema(Schema):
@@ -157,6 +157,7 @@ class OccurrencesQuery(Schema):
 
     limit = page_limit()
     cursor = page_cursor()
+    order = page_order()
 
 
 class DefinitionsQuery(Schema):

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import struct
 from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from rowcall.base.database import LARGEST_ID
-from rowcall.effects import KINDS, STATES, TABLES
+from rowcall.effects import KINDS, STATES
 from rowcall.effects.kinds import REFERENCE_CHARACTERS
 from rowcall.job_types.declaration import NAME
 from rowcall_api.schemas.answers import page_items
-from rowcall_api.schemas.fields import Words, YesOrNo, page_limit
-
-# One id for each table, in the order of TABLES.
-PLACES = struct.Struct(f">{len(TABLES)}q")
+from rowcall_api.schemas.fields import Words, YesOrNo, page_cursor, page_limit, page_order
 
 KIND = f"{', '.join(KINDS)}, or a kind that the app declares."
-
-
-class Cursor(fields.String):
-    """The end of a page of effects: table -> id, as text that the next request sends back."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
-        text = super()._deserialize(value, attr, data, **kwargs)
-        try:
-            places = dict(
-                zip((table.name for table in TABLES), PLACES.unpack(base64.urlsafe_b64decode(text)), strict=True)
-            )
-        except (ValueError, struct.error):
-            places = {}
-        # The decoder skips characters outside its alphabet.
-        if cursor_behind(places) != text or min(places.values()) < 1:
-            raise ValidationError("is not a cursor: send the `next` of the previous page unchanged")
-        return places
-
-
-def cursor_behind(places: Mapping[str, int] | None) -> str | None:
-    """The cursor of the next page."""
-    return base64.urlsafe_b64encode(PLACES.pack(*places.values())).decode() if places else None
 
 
 class EffectsQuery(Schema):
@@ -61,10 +34,8 @@ class EffectsQuery(Schema):
         metadata={"description": "Only effects that this run was the last to attempt."},
     )
     limit = page_limit()
-    cursor = Cursor(
-        load_default=None,
-        metadata={"description": "The `next` of the previous page, with the same filters."},
-    )
+    cursor = page_cursor(filtered=True)
+    order = page_order()
 
 
 class EffectSchema(Schema):

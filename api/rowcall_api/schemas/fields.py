@@ -11,6 +11,7 @@ from marshmallow import ValidationError, fields, validate
 
 from rowcall.base.timestamps import unusable, with_plus
 from rowcall.job_types.declaration import ATTEMPTS_MOST, KEY_CHARACTERS, PRIORITY_FIRST, PRIORITY_LAST
+from rowcall.queue.views.pages import Order
 
 # RFC 3339 only: Python also reads other forms of ISO 8601, but many clients do not.
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})")
@@ -82,6 +83,17 @@ def page_limit() -> fields.Integer:
     """Return the field for the size of a page."""
     return fields.Integer(
         load_default=50, validate=validate.Range(1, PAGE_MOST), metadata={"description": "At most this many on a page."}
+    )
+
+
+def page_order(first: Order = Order.DESC) -> fields.Enum[Order]:
+    """Return the field for the order of a list that begins with the newest entry, or with the oldest."""
+    return fields.Enum(
+        Order,
+        by_value=True,
+        load_default=first,
+        dump_default=first.value,
+        metadata={"description": "`desc`: the newest first; `asc`: the oldest first.", "default": first.value},
     )
 
 

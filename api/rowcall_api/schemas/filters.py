@@ -12,10 +12,10 @@ from werkzeug.exceptions import BadRequest
 
 from rowcall.queue import Filter
 from rowcall.queue.views.filters import Form
-from rowcall.queue.views.lists import LARGE, Order
+from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 from rowcall_api.http.body import parsed, usable
-from rowcall_api.schemas.fields import Moment, Words, page_cursor, page_limit
+from rowcall_api.schemas.fields import Moment, Words, page_cursor, page_limit, page_order
 from rowcall_api.schemas.runs import FieldsQuery
 
 
@@ -93,13 +93,7 @@ class RunsQuery(FieldsQuery):
         metadata={"description": "Also return these fields of each run. Repeat it, or separate values with commas."},
     )
     cursor = page_cursor(filtered=True)
-    order = fields.Enum(
-        Order,
-        by_value=True,
-        load_default=Order.DESC,
-        dump_default=Order.DESC.value,
-        metadata={"description": "`desc`: the newest first; `asc`: the oldest first.", "default": "desc"},
-    )
+    order = page_order()
     count = fields.Boolean(
         load_default=False,
         truthy={"true"},

@@ -8,7 +8,7 @@ from marshmallow import Schema, fields, validate
 
 from rowcall.access.api_keys import LIMIT, NAME, SCOPES
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.fields import Moment, page_cursor, page_limit
+from rowcall_api.schemas.fields import Moment, page_cursor, page_limit, page_order
 
 # The most job types or queues to which a key can be limited.
 NAMES_MOST = 1000
@@ -23,6 +23,7 @@ class KeysQuery(Schema):
 
     limit = page_limit()
     cursor = page_cursor()
+    order = page_order()
 
 
 def _names(description: str) -> fields.List[Any]:

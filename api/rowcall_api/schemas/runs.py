@@ -9,6 +9,7 @@ from marshmallow import Schema, fields, post_load, pre_dump, validate
 from rowcall.base.database import Row
 from rowcall.base.logs import LEVELS
 from rowcall.queue import allowed_events, version_of
+from rowcall.queue.views.pages import Order
 from rowcall.status import Event, Status
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.effects import EffectSchema
@@ -23,6 +24,7 @@ from rowcall_api.schemas.fields import (
     name,
     page_cursor,
     page_limit,
+    page_order,
 )
 from rowcall_api.sparse import ALWAYS, choose
 
@@ -213,10 +215,17 @@ class RunListSchema(Schema):
 
 
 class PageQuery(Schema):
-    """The page size and the cursor."""
+    """The page size, the cursor and the order of a list that begins with the newest entry."""
 
     limit = page_limit()
     cursor = page_cursor()
+    order = page_order()
+
+
+class OldestFirstQuery(PageQuery):
+    """The same of a list that begins with the oldest entry."""
+
+    order = page_order(Order.ASC)
 
 
 class AttemptSchema(AnswerSchema):

@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from rowcall.queue.views.workers import RUNS_MOST
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.fields import page_cursor, page_limit
+from rowcall_api.schemas.fields import page_cursor, page_limit, page_order
 
 
 class WorkersQuery(Schema):
@@ -20,6 +20,7 @@ class WorkersQuery(Schema):
     )
     limit = page_limit()
     cursor = page_cursor(filtered=True)
+    order = page_order()
 
 
 class ProgressSchema(AnswerSchema):

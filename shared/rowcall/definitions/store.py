@@ -23,6 +23,7 @@ from rowcall.definitions.tick import clock, settle
 from rowcall.definitions.version import UNCONDITIONAL, Precondition
 from rowcall.job_types import Catalogue
 from rowcall.queue.views import pages
+from rowcall.queue.views.pages import Order
 
 GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_at IS NULL"
 
@@ -85,12 +86,15 @@ UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, pause
 WHERE id = %(definition_id)s RETURNING *
 """
 
-# Scans the primary key of schedule_occurrences backwards.
-OCCURRENCES = """
+# Scans the primary key of schedule_occurrences.
+OCCURRENCES = {
+    order: f"""
 SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
-WHERE definition_id = %(definition_id)s AND nominal_at < coalesce(%(earlier_than)s::timestamptz, 'infinity')
-ORDER BY nominal_at DESC LIMIT %(limit)s
+WHERE definition_id = %(definition_id)s AND nominal_at {order.past} %(beyond)s::timestamptz
+ORDER BY nominal_at {order.way} LIMIT %(limit)s
 """
+    for order in Order
+}
 
 
 class Change(StrEnum):
@@ -201,10 +205,17 @@ def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], 
     return pages.read(fetch_all(connection, LIST_PAGE, parameters))
 
 
-def occurrences_of(connection: Connection, definition_id: int, limit: int, before: datetime | None = None) -> list[Row]:
-    """Return the latest occurrences of a definition, optionally only those before a moment."""
-    page = {"definition_id": definition_id, "limit": limit, "earlier_than": in_utc(before)}
-    return fetch_all(connection, OCCURRENCES, page)
+def occurrences_of(
+    connection: Connection,
+    definition_id: int,
+    limit: int,
+    beyond: datetime | None = None,
+    order: Order = Order.DESC,
+) -> list[Row]:
+    """Return the latest or the earliest occurrences of a definition, optionally only those beyond a moment."""
+    beginning = "infinity" if order is Order.DESC else "-infinity"
+    page = {"definition_id": definition_id, "limit": limit, "beyond": in_utc(beyond) or beginning}
+    return fetch_all(connection, OCCURRENCES[order], page)
 
 
 def pause(

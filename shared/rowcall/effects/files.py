@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import BinaryIO
 
-from rowcall.base.database import LARGEST_ID, Connection, Row
+from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_one
 from rowcall.base.errors import EffectNotFound, FileChanged, FileMissing, GatewayError
 from rowcall.base.files import Files
-from rowcall.effects.lists import Page, page_of_effects
+from rowcall.effects.kinds import table_of
+from rowcall.effects.lists import Page, listed, page_of_effects
+from rowcall.queue.views.pages import Order
 
 KIND = "generated_files"
 
 WRITTEN = ("applied",)
+
+GET_FILE = f"{listed(table_of(KIND))} WHERE id = %(id)s AND state = 'applied'"
 
 # How much of a file is in memory at a time.
 PIECE_BYTES = 1024 * 1024
@@ -33,19 +36,23 @@ class Opened:
 
 
 def page_of_files(
-    connection: Connection, limit: int = 50, run_id: int | None = None, behind: Mapping[str, int] | None = None
+    connection: Connection,
+    limit: int = 50,
+    run_id: int | None = None,
+    cursor: str | None = None,
+    order: Order = Order.DESC,
 ) -> Page:
-    """Return a page of the files that were written, the newest first; `path` is null if it was erased."""
-    page = page_of_effects(connection, KIND, WRITTEN, limit, run_id, behind)
-    return Page([_file(effect) for effect in page.effects], page.behind)
+    """Return a page of the files that were written; `path` is null if it was erased."""
+    page = page_of_effects(connection, KIND, WRITTEN, limit, run_id, cursor, order=order)
+    return Page([_file(effect) for effect in page.effects], page.next)
 
 
 def get_file(connection: Connection, file_id: int) -> Row:
     """Return one file, or raise EffectNotFound."""
-    found = page_of_effects(connection, KIND, WRITTEN, limit=1, behind={KIND: min(file_id + 1, LARGEST_ID)}).effects
-    if not found or found[0]["id"] != file_id:
+    effect = fetch_one(connection, GET_FILE, {"id": file_id}) if 0 < file_id <= LARGEST_ID else None
+    if effect is None:
         raise EffectNotFound(KIND, file_id)
-    return _file(found[0])
+    return _file(effect)
 
 
 def open_file(file: Row, folder: Path) -> Opened:

@@ -1,4 +1,4 @@
-"""Lists of effects, newest first, a page at a time.
+"""Lists of effects, a page at a time, from the newest to the oldest or back.
 
 Each table is read in the order of its ids, and a page merges these lists by time.  The cursor contains the last id of
 each table, so rows that are added or changed between two pages do not move others to another page.
@@ -14,46 +14,53 @@ from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.base.errors import EffectKindUnknown
 from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, table_of
 from rowcall.effects.operate import STATES, listing, of_kind
-from rowcall.queue.views.pages import PAGE_BYTES, fitting
+from rowcall.queue.views import cursors
+from rowcall.queue.views.pages import PAGE_BYTES, Order, fitting
 
 
-def _listed(table: Table) -> str:
+def listed(table: Table) -> str:
     """Return the SELECT of a list: with the table's own columns, by which an operator finds the effect elsewhere."""
     named = ", ".join(f"'{name}', {name}" for name in (*table.key, *table.known, *table.learned))
     return listing(table, f"jsonb_strip_nulls(jsonb_build_object({named})) AS details")
 
 
-# At most a page of each table, and one more row, which shows that there is another page.
-NEWEST = "ORDER BY id DESC LIMIT %(limit)s + 1"
+def _beyond(table: Table, order: Order) -> str:
+    """Return the condition for rows beyond the last page."""
+    return f"id {order.past} %(behind_{table.name})s"
+
+
+def _first(order: Order) -> str:
+    """Return the end of a SELECT: at most a page, and one more row, which shows that there is another page."""
+    return f"ORDER BY id {order.way} LIMIT %(limit)s + 1"
+
 
 # Scans the primary key from the last id on, because nearly all effects are applied.  For one kind of a shared table, it
 # scans {table}_kind.
 ALL = {
-    table.name: f"({_listed(table)} WHERE id < %(behind_{table.name})s{of_kind(table)} {NEWEST})" for table in TABLES
-}
-APPLIED = {
-    table.name: f"({_listed(table)} WHERE state = 'applied' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
+    (table.name, order): f"({listed(table)} WHERE {_beyond(table, order)}{of_kind(table)} {_first(order)})"
     for table in TABLES
+    for order in Order
 }
 
-# For each state but applied, it scans a range of the partial index {table}_open.
-OPEN = {
-    (table.name, state): (
-        f"({_listed(table)} WHERE state = '{state}' AND id < %(behind_{table.name})s{of_kind(table)} {NEWEST})"
+# Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+IN_STATE = {
+    (table.name, state, order): (
+        f"({listed(table)} WHERE state = '{state}' AND {_beyond(table, order)}{of_kind(table)} {_first(order)})"
     )
     for table in TABLES
     for state in STATES
-    if state != "applied"
+    for order in Order
 }
 
 # Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
 OF_A_RUN = {
-    table.name: f"""(
-WITH its AS MATERIALIZED ({_listed(table)} WHERE run_id = %(run_id)s{of_kind(table)})
+    (table.name, order): f"""(
+WITH its AS MATERIALIZED ({listed(table)} WHERE run_id = %(run_id)s{of_kind(table)})
 SELECT * FROM its
-WHERE id < %(behind_{table.name})s AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[])) {NEWEST}
+WHERE {_beyond(table, order)} AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[])) {_first(order)}
 )"""
     for table in TABLES
+    for order in Order
 }
 
 # Skips from one kind to the next in the unique index.
@@ -83,10 +90,10 @@ SELECT kind, count(*) AS unknown FROM (
 
 @dataclass(frozen=True)
 class Page:
-    """A page of effects; `behind` has the last id of each table, or is None after the last page."""
+    """Some effects, and the cursor of the next page; None if there are no more."""
 
     effects: list[Row]
-    behind: Mapping[str, int] | None
+    next: str | None
 
 
 def list_effects(
@@ -102,28 +109,47 @@ def page_of_effects(
     states: Sequence[str] = (),
     limit: int = 50,
     run_id: int | None = None,
-    behind: Mapping[str, int] | None = None,
+    cursor: str | None = None,
     page_bytes: int = PAGE_BYTES,
+    order: Order = Order.DESC,
 ) -> Page:
-    """Return a page of the newest effects, of one run or all, after the previous page."""
+    """Return a page of the newest or the oldest effects, of one run or all, after the previous page."""
     tables = [table_of(kind)] if kind else list(TABLES)
-    places = {table.name: LARGEST_ID for table in TABLES} | dict(behind or {})
+    scope = order.scope(f"effects {kind} {sorted(set(states))} {run_id}")
+    places = (
+        dict.fromkeys((table.name for table in TABLES), order.beginning) if cursor is None else _read(scope, cursor)
+    )
     parameters = {"kind": kind, "limit": limit, "run_id": run_id, "states": list(states) or None}
     rows = fetch_all(
         connection,
-        page_sql(tables, states, run_id),
+        page_sql(tables, states, run_id, order),
         parameters | {f"behind_{name}": place for name, place in places.items()},
     )
     if not rows and kind and kind not in (known := [*KINDS, *declared_kinds(connection)]):
         raise EffectKindUnknown(kind, known)
-    newest = [
-        sorted((row for row in rows if table_of(row["kind"]) is table), key=lambda row: -row["id"]) for table in tables
+    descends = order is Order.DESC
+    lists = [
+        sorted((row for row in rows if table_of(row["kind"]) is table), key=lambda row: row["id"], reverse=descends)
+        for table in tables
     ]
-    merged = list(heapq.merge(*newest, key=lambda row: (row["intent_at"], row["id"]), reverse=True))
+    merged = list(heapq.merge(*lists, key=lambda row: (row["intent_at"], row["id"], row["kind"]), reverse=descends))
     page = fitting([_with_message_id(row) for row in merged[:limit]], page_bytes)
     # The rows of each table are in the order of their ids, so the last one is where its next page begins.
     reached = places | {table_of(row["kind"]).name: row["id"] for row in page}
-    return Page(page, reached if len(merged) > len(page) else None)
+    return Page(page, _written(scope, reached) if len(merged) > len(page) else None)
+
+
+def _written(scope: str, places: Mapping[str, int]) -> str:
+    """Return the cursor for the last id of each table."""
+    return cursors.written_text(scope, " ".join(str(places[table.name]) for table in TABLES))
+
+
+def _read(scope: str, cursor: str) -> dict[str, int]:
+    """Return the last id of each table."""
+    ids = cursors.read_text(scope, cursor).split()
+    if len(ids) != len(TABLES) or not all(number.isdecimal() and int(number) <= LARGEST_ID for number in ids):
+        raise cursors.not_a_cursor()
+    return {table.name: int(number) for table, number in zip(TABLES, ids, strict=True)}
 
 
 def _with_message_id(row: Row) -> Row:
@@ -144,14 +170,14 @@ def count_unknown(connection: Connection) -> dict[str, int]:
     return dict.fromkeys(KINDS, 0) | {row["kind"]: row["unknown"] for row in fetch_all(connection, COUNT_UNKNOWN)}
 
 
-def page_sql(tables: Sequence[Table], states: Sequence[str], run_id: int | None) -> str:
+def page_sql(tables: Sequence[Table], states: Sequence[str], run_id: int | None, order: Order) -> str:
     """Return the statement that reads the fewest rows for this request."""
-    return " UNION ALL ".join(part for table in tables for part in _parts(table.name, states, run_id))
+    return " UNION ALL ".join(part for table in tables for part in _parts(table.name, states, run_id, order))
 
 
-def _parts(name: str, states: Sequence[str], run_id: int | None) -> list[str]:
+def _parts(name: str, states: Sequence[str], run_id: int | None, order: Order) -> list[str]:
     if run_id is not None:
-        return [OF_A_RUN[name]]
+        return [OF_A_RUN[name, order]]
     if not states:
-        return [ALL[name]]
-    return [APPLIED[name] if state == "applied" else OPEN[name, state] for state in sorted(set(states))]
+        return [ALL[name, order]]
+    return [IN_STATE[name, state, order] for state in sorted(set(states))]

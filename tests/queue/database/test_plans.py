@@ -38,6 +38,7 @@ from rowcall.queue.views.explain import BEFORE_IT, RUN_AND_QUEUE
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN, STATES
 from rowcall.queue.views.live_workers import SERVING
+from rowcall.queue.views.pages import Order
 from rowcall.queue.views.stats import QUEUE, QUEUES
 from rowcall.queue.workers import UNSERVED
 from tests.support.plans import looked_at, plan
@@ -259,8 +260,10 @@ def test_keys_find_their_runs_by_their_indexes(filled: PgConnection) -> None:
     assert {"job_runs_idempotency_key", "job_runs_held_key"} <= {node.get("Index Name") for node in nodes}
 
 
-def test_attempts_are_found_by_their_key(filled: PgConnection) -> None:
-    nodes = plan(filled, BY_INDEX + ATTEMPTS_PAGE, {"run_id": 1, "after_lease_no": 0, "limit": 50, "page_bytes": 1000})
+@pytest.mark.parametrize("order", Order)
+def test_attempts_are_found_by_their_key(filled: PgConnection, order: Order) -> None:
+    page = {"run_id": 1, "beyond_lease_no": order.beginning, "limit": 50, "page_bytes": 1000}
+    nodes = plan(filled, BY_INDEX + ATTEMPTS_PAGE[order], page)
     assert "job_attempts_pkey" in {node.get("Index Name") for node in nodes}
 
 

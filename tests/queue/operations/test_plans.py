@@ -16,6 +16,7 @@ from rowcall.queue.operations.carry_out import BATCH, SCANNED
 from rowcall.queue.operations.lists import LIST_OPERATIONS, REFUSALS_PAGE
 from rowcall.queue.operations.preview import COUNTED_MOST, COUNTS, scan_of
 from rowcall.queue.views.lists import parameters, scan_for
+from rowcall.queue.views.pages import Order
 from tests.support.operations import requested
 from tests.support.plans import looked_at, plan
 
@@ -83,7 +84,8 @@ def test_lists_of_operations_and_refusals_read_their_primary_keys(filled: PgConn
     ANALYZE rowcall.operations, rowcall.operation_refusals
     """
     fetch_all(filled, sql)
-    listed = plan(filled, BY_INDEX + LIST_OPERATIONS, {"before_id": 4000, "limit": 50})
-    assert looked_at(listed, "operations") <= 51
-    refused = plan(filled, BY_INDEX + REFUSALS_PAGE, {"id": 3, "after_id": 5000, "limit": 50})
-    assert looked_at(refused, "operation_refusals") <= 51
+    for order in Order:
+        listed = plan(filled, BY_INDEX + LIST_OPERATIONS[order], {"beyond_id": 4000, "limit": 50})
+        assert looked_at(listed, "operations") <= 51
+        refused = plan(filled, BY_INDEX + REFUSALS_PAGE[order], {"id": 3, "beyond_id": 5000, "limit": 50})
+        assert looked_at(refused, "operation_refusals") <= 51

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import FilterInvalid
 from rowcall.queue.views import cursors
 from rowcall.queue.views.audit import IN_ORDER, OF_ALL, OF_SUBJECT, AuditFilter, list_audit
+from rowcall.queue.views.pages import Order
 from tests.support.plans import looked_at, plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -34,7 +36,7 @@ def ids(connection: PgConnection, **criteria: Any) -> list[int]:
     return [row["id"] for row in list_audit(connection, AuditFilter(**criteria)).rows]
 
 
-def all_pages(connection: PgConnection, criteria: AuditFilter, **bounds: int) -> Iterator[list[int]]:
+def all_pages(connection: PgConnection, criteria: AuditFilter, **bounds: Any) -> Iterator[list[int]]:
     """Yield the ids on each page."""
     cursor = None
     while True:
@@ -153,10 +155,16 @@ def test_a_page_reads_the_rows_of_its_subject_or_its_times_and_never_more_than_i
     fetch_all(connection, FILL)
     for statistics in ("SELECT 1", "ANALYZE rowcall.audit_log"):
         fetch_all(connection, statistics)
-        for criteria, most in READ:
+        for (criteria, most), order in itertools.product(READ, Order):
             asked = AuditFilter(**criteria)
-            known = {**asked.parameters(), "before_id": 2**62, "limit": 50, "most": 20_000, "page_bytes": 2**20}
-            nodes = plan(connection, IN_ORDER + (OF_SUBJECT if asked.subject_id else OF_ALL), known)
+            known = {
+                **asked.parameters(),
+                "beyond_id": order.beginning,
+                "limit": 50,
+                "most": 20_000,
+                "page_bytes": 2**20,
+            }
+            nodes = plan(connection, IN_ORDER + (OF_SUBJECT if asked.subject_id else OF_ALL)[order], known)
             probes = 0 if asked.subject_id else 2 * 20 + 2
             assert looked_at(nodes, "audit_log") <= most + probes, (criteria, statistics)
             walked = {node.get("Index Name") for node in nodes if node.get("Relation Name") == "audit_log"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue import Filter, list_runs
-from rowcall.queue.views.lists import Order
+from rowcall.queue.views.pages import Order
 from rowcall.status import Status
 from tests.support.rows import at, definition_of, run_in
 

@@ -9,7 +9,8 @@ from typing import Any
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.queue import Filter
-from rowcall.queue.views.lists import SCANNED_MOST, Order, count_sql, page_sql, parameters, scan_for
+from rowcall.queue.views.lists import SCANNED_MOST, count_sql, page_sql, parameters, scan_for
+from rowcall.queue.views.pages import Order
 from rowcall.status import Status
 from tests.support.plans import looked_at, plan
 

@@ -10,6 +10,7 @@ from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors
+from rowcall.queue.views.pages import Order
 from rowcall.queue.views.stats import SCANNED_MOST
 from rowcall.queue.views.workers import RUNS_MOST, WORKERS, list_workers
 from rowcall.queue.workers import Registration, register, stopped
@@ -145,8 +146,9 @@ SELECT 'noop', 'running', 'w1', now() + interval '1 hour', 1, 1, now() - interva
 
 
 @pytest.mark.parametrize("statistics", ["SELECT 1", "ANALYZE rowcall.job_runs, rowcall.workers"])
+@pytest.mark.parametrize("order", Order)
 def test_a_page_reads_the_head_of_each_lane_whatever_waits_and_whatever_has_finished(
-    connection: PgConnection, statistics: str
+    connection: PgConnection, statistics: str, order: Order
 ) -> None:
-    nodes = plan(connection, BY_INDEX + WORKERS, ALL, before=f"{FILL}; {statistics};")
+    nodes = plan(connection, BY_INDEX + WORKERS[order], ALL, before=f"{FILL}; {statistics};")
     assert looked_at(nodes) <= SCANNED_MOST + 5

@@ -20,8 +20,8 @@ blueprint = BodyBlueprint("audit", __name__, url_prefix="/v1/audit", description
 @needs("admin")
 def list_audit(query: dict[str, Any]) -> dict[str, Any]:
     """List the matching changes by operators, the newest first."""
-    limit, cursor = query.pop("limit"), query.pop("cursor")
+    limit, cursor, order = (query.pop(name) for name in ("limit", "cursor", "order"))
     criteria = AuditFilter(**query)
     with transaction() as connection:
-        page = audit_page(connection, criteria, limit, cursor)
+        page = audit_page(connection, criteria, limit, cursor, order=order)
     return {"items": page.rows, "next": page.next}

@@ -14,7 +14,6 @@ from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.http.guard import BYTES, returns
-from rowcall_api.schemas.effects import cursor_behind
 from rowcall_api.schemas.lists.files import FileListSchema, FileSchema, FilesQuery
 
 blueprint = BodyBlueprint("files", __name__, url_prefix="/v1/files", description="Files that handlers have written.")
@@ -27,8 +26,8 @@ blueprint = BodyBlueprint("files", __name__, url_prefix="/v1/files", description
 def list_files(query: dict[str, Any]) -> dict[str, Any]:
     """List the files that handlers have written, the newest first."""
     with transaction() as connection:
-        page = files.page_of_files(connection, query["limit"], query["run_id"], query["cursor"])
-    return {"items": page.effects, "next": cursor_behind(page.behind)}
+        page = files.page_of_files(connection, **query)
+    return {"items": page.effects, "next": page.next}
 
 
 @blueprint.get("/<int:file_id>")

@@ -6,8 +6,7 @@ from marshmallow import Schema, fields, validate
 
 from rowcall.base.database import LARGEST_ID
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.effects import Cursor
-from rowcall_api.schemas.fields import page_limit
+from rowcall_api.schemas.fields import page_cursor, page_limit, page_order
 
 
 class FilesQuery(Schema):
@@ -19,9 +18,8 @@ class FilesQuery(Schema):
         metadata={"description": "Only files that this run was the last to write."},
     )
     limit = page_limit()
-    cursor = Cursor(
-        load_default=None, metadata={"description": "The `next` of the previous page, with the same filters."}
-    )
+    cursor = page_cursor(filtered=True)
+    order = page_order()
 
 
 class FileSchema(AnswerSchema):

@@ -1,4 +1,4 @@
-"""Operations, the newest first, and the runs that one did not change."""
+"""Operations, and the runs that one did not change, a page at a time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_
 from rowcall.base.errors import OperationNotFound
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors
+from rowcall.queue.views.pages import Order
 
 GET_OPERATION = "SELECT * FROM rowcall.operations WHERE id = %(id)s"
 
 # A filter has at most a few kilobytes, so a page of them is small.
-LIST_OPERATIONS = """
-SELECT * FROM rowcall.operations WHERE id < %(before_id)s ORDER BY id DESC LIMIT %(limit)s + 1
+LIST_OPERATIONS = {
+    order: f"""
+SELECT * FROM rowcall.operations WHERE id {order.past} %(beyond_id)s ORDER BY id {order.way} LIMIT %(limit)s + 1
 """
+    for order in Order
+}
 
-REFUSALS_PAGE = """
+REFUSALS_PAGE = {
+    order: f"""
 SELECT run_id, reason, refused_at FROM rowcall.operation_refusals
-WHERE operation_id = %(id)s AND run_id > %(after_id)s ORDER BY run_id LIMIT %(limit)s + 1
+WHERE operation_id = %(id)s AND run_id {order.past} %(beyond_id)s ORDER BY run_id {order.way} LIMIT %(limit)s + 1
 """
+    for order in Order
+}
 
 # The columns that are only for the walk and for repeated requests.
 INTERNAL = frozenset({"cursor", "key_owner", "request_fingerprint"})
@@ -42,20 +49,26 @@ def get_operation(connection: Connection, operation_id: int) -> Row:
     return public(row)
 
 
-def list_operations(connection: Connection, limit: int = 50, cursor: str | None = None) -> Page:
-    """Return the newest operations."""
-    before_id = LARGEST_ID if cursor is None else cursors.read("operations", cursor)[0]
-    rows = fetch_all(connection, BY_INDEX + LIST_OPERATIONS, {"before_id": before_id, "limit": limit})
+def list_operations(
+    connection: Connection, limit: int = 50, cursor: str | None = None, order: Order = Order.DESC
+) -> Page:
+    """Return the newest or the oldest operations."""
+    scope = order.scope("operations")
+    beyond_id = order.beginning if cursor is None else cursors.read(scope, cursor)[0]
+    rows = fetch_all(connection, BY_INDEX + LIST_OPERATIONS[order], {"beyond_id": beyond_id, "limit": limit})
     page = [public(row) for row in rows[:limit]]
-    return Page(page, cursors.written("operations", page[-1]["id"], 0) if len(rows) > limit else None)
+    return Page(page, cursors.written(scope, page[-1]["id"], 0) if len(rows) > limit else None)
 
 
-def refusals_page(connection: Connection, operation_id: int, limit: int = 50, cursor: str | None = None) -> Page:
+def refusals_page(
+    connection: Connection, operation_id: int, limit: int = 50, cursor: str | None = None, order: Order = Order.ASC
+) -> Page:
     """Return the runs that an operation did not change, each with the reason, by their ids."""
     get_operation(connection, operation_id)
-    scope = f"refusals {operation_id}"
-    after_id = 0 if cursor is None else cursors.read(scope, cursor)[0]
-    rows = fetch_all(connection, BY_INDEX + REFUSALS_PAGE, {"id": operation_id, "after_id": after_id, "limit": limit})
+    scope = order.scope(f"refusals {operation_id}")
+    beyond_id = order.beginning if cursor is None else cursors.read(scope, cursor)[0]
+    values = {"id": operation_id, "beyond_id": beyond_id, "limit": limit}
+    rows = fetch_all(connection, BY_INDEX + REFUSALS_PAGE[order], values)
     page = rows[:limit]
     return Page(page, cursors.written(scope, page[-1]["run_id"], 0) if len(rows) > limit else None)
 

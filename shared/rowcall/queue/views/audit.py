@@ -1,4 +1,4 @@
-"""The audit log a page at a time, the newest first.
+"""The audit log a page at a time.
 
 An index finds the rows of one subject.  For all other filters, a page scans the primary key, skips rows that do not
 match, and stops after SCANNED_MOST rows; then `next` continues after the last scanned one, as in the list of runs.
@@ -13,13 +13,14 @@ from datetime import datetime
 from typing import Any
 
 from rowcall.access.audit import SUBJECTS
-from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
+from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid
 from rowcall.base.errors.sentences import did_you_mean
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
 from rowcall.queue.views.lists import SCANNED_MOST
+from rowcall.queue.views.pages import Order
 
 # Read in the order of an index, without sorting, whatever the statistics say.
 IN_ORDER = f"{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;"
@@ -56,38 +57,37 @@ def bisected(name: str, moment: str) -> str:
 )"""
 
 
-def page_sql(entries: str, ends: str = "") -> str:
-    """Return a query for a page of these entries; if the page is short, also for where its scan ended."""
+def page_sql(order: Order, entries: str, ends: str = "") -> str:
+    """Return a query for a page of these entries beyond an id; if the page is short, also for where its scan ended."""
+    by_id, beyond = f"id {order.way}", f"{entries} AND id {order.past} %(beyond_id)s"
     return f"""
 WITH RECURSIVE {ends}page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.audit_log WHERE {entries} ORDER BY id DESC LIMIT %(most)s
+        SELECT * FROM rowcall.audit_log WHERE {beyond} ORDER BY {by_id} LIMIT %(most)s
     ) AS scanned
     WHERE {MATCHES}
-    ORDER BY id DESC LIMIT %(limit)s + 1
+    ORDER BY {by_id} LIMIT %(limit)s + 1
 ), bound AS (
-    SELECT id FROM rowcall.audit_log WHERE {entries} AND (SELECT count(*) FROM page) <= %(limit)s
-    ORDER BY id DESC OFFSET %(most)s - 1 LIMIT 1
+    SELECT id FROM rowcall.audit_log WHERE {beyond} AND (SELECT count(*) FROM page) <= %(limit)s
+    ORDER BY {by_id} OFFSET %(most)s - 1 LIMIT 1
 ), shown AS (
     SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
-), measured AS ({pages.measured("id DESC")}
+), measured AS ({pages.measured(by_id)}
 )
 SELECT measured.*, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= %(limit)s AND {pages.FITS}
-ORDER BY measured.id DESC
+ORDER BY measured.{by_id}
 """
 
 
 # The primary key, between the first ids of both times.
 FROM_TIME = bisected("oldest", f"%(after)s::timestamptz - {LONGEST_TRANSACTION}")
 TO_TIME = bisected("newest", f"%(before)s::timestamptz + {LONGEST_TRANSACTION}")
-OF_ALL = page_sql(
-    "id < %(before_id)s AND id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest)",
-    f"{FROM_TIME}, {TO_TIME}, ",
-)
+BETWEEN = "id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest)"
+OF_ALL = {order: page_sql(order, BETWEEN, f"{FROM_TIME}, {TO_TIME}, ") for order in Order}
 
 # The index audit_log_subject.
-OF_SUBJECT = page_sql("subject = %(subject)s AND subject_id = %(subject_id)s AND id < %(before_id)s")
+OF_SUBJECT = {order: page_sql(order, "subject = %(subject)s AND subject_id = %(subject_id)s") for order in Order}
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,16 @@ def list_audit(
     cursor: str | None = None,
     most: int = SCANNED_MOST,
     page_bytes: int = pages.PAGE_BYTES,
+    order: Order = Order.DESC,
 ) -> AuditPage:
-    """Return the newest rows that match.  A page may be short, or empty, and still have a next one."""
-    scope = f"audit {criteria.text}"
-    before_id = LARGEST_ID if cursor is None else cursors.read(scope, cursor)[0]
-    asked = {"before_id": before_id, "limit": limit, "most": most, "page_bytes": page_bytes}
+    """Return the newest or the oldest rows that match.  A page may be short, or empty, and still have a next one."""
+    scope = order.scope(f"audit {criteria.text}")
+    beyond_id = order.beginning if cursor is None else cursors.read(scope, cursor)[0]
+    asked = {"beyond_id": beyond_id, "limit": limit, "most": most, "page_bytes": page_bytes}
     if criteria.subject_id is None:
-        found = fetch_all(connection, IN_ORDER + OF_ALL, {**criteria.parameters(), **asked})
+        found = fetch_all(connection, IN_ORDER + OF_ALL[order], {**criteria.parameters(), **asked})
     else:
-        found = fetch_all(connection, IN_ORDER + OF_SUBJECT, {**criteria.parameters(), **asked})
+        found = fetch_all(connection, IN_ORDER + OF_SUBJECT[order], {**criteria.parameters(), **asked})
     rows, more = pages.read([row for row in found if row["id"] is not None], frozenset({"bound_id"}))
     last = rows[-1]["id"] if more else found[0]["bound_id"]
     return AuditPage(rows, None if last is None else cursors.written(scope, last, 0))

@@ -11,6 +11,7 @@ from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_
 from rowcall.base.errors import RunNotFound
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import pages
+from rowcall.queue.views.pages import Order
 
 GET_RUN = """
 SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
@@ -29,14 +30,17 @@ LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 ATTEMPTS = "SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no"
 
 # The same, a page at a time.
-ATTEMPTS_PAGE = f"""
+ATTEMPTS_PAGE = {
+    order: f"""
 WITH shown AS (
-    SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no > %(after_lease_no)s
-    ORDER BY lease_no LIMIT %(limit)s + 1
-), measured AS ({pages.measured("lease_no")}
+    SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no {order.past} %(beyond_lease_no)s
+    ORDER BY lease_no {order.way} LIMIT %(limit)s + 1
+), measured AS ({pages.measured(f"lease_no {order.way}")}
 )
-SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY lease_no
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY lease_no {order.way}
 """
+    for order in Order
+}
 
 # The columns that an operator's decision depends on, without those that a heartbeat or progress changes.
 VERSION = ("status", "lease_no", "attempts", "run_at", "cancel_requested_at", "finished_at")
@@ -88,8 +92,13 @@ def attempts_of(connection: Connection, run_id: int) -> list[Row]:
 
 
 def attempts_page(
-    connection: Connection, run_id: int, after: int, limit: int, page_bytes: int = pages.PAGE_BYTES
+    connection: Connection,
+    run_id: int,
+    beyond: int,
+    limit: int,
+    page_bytes: int = pages.PAGE_BYTES,
+    order: Order = Order.ASC,
 ) -> tuple[list[Row], bool]:
-    """Return the attempts after this lease, up to the limit or the size of a page, and whether there are more."""
-    parameters = {"run_id": run_id, "after_lease_no": after, "limit": limit, "page_bytes": page_bytes}
-    return pages.read(fetch_all(connection, ATTEMPTS_PAGE, parameters))
+    """Return the attempts beyond this lease, up to the limit or the size of a page, and whether there are more."""
+    parameters = {"run_id": run_id, "beyond_lease_no": beyond, "limit": limit, "page_bytes": page_bytes}
+    return pages.read(fetch_all(connection, ATTEMPTS_PAGE[order], parameters))

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rowcall.access.api_keys import SHOWN, Limits
-from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
+from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.base.errors import ApiKeyInvalid
 from rowcall.job_types.catalogue import Catalogue
 from rowcall.queue.queues import has_queue
 from rowcall.queue.views import cursors, pages
+from rowcall.queue.views.pages import Order
 
 # In the order of the primary key.
-KEYS = f"""
-WITH shown AS ({SHOWN} WHERE id < %(before_id)s ORDER BY id DESC LIMIT %(limit)s + 1
-), measured AS ({pages.measured("id DESC")}
+KEYS = {
+    order: f"""
+WITH shown AS ({SHOWN} WHERE id {order.past} %(beyond_id)s ORDER BY id {order.way} LIMIT %(limit)s + 1
+), measured AS ({pages.measured(f"id {order.way}")}
 )
-SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY id DESC
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY id {order.way}
 """
+    for order in Order
+}
 
 STILL_VALID = """
 SELECT id FROM rowcall.api_keys
@@ -26,14 +30,18 @@ WHERE id = ANY(%(key_ids)s::bigint[]) AND revoked_at IS NULL AND (expires_at IS 
 
 
 def keys_page(
-    connection: Connection, limit: int = 50, cursor: str | None = None, page_bytes: int = pages.PAGE_BYTES
+    connection: Connection,
+    limit: int = 50,
+    cursor: str | None = None,
+    page_bytes: int = pages.PAGE_BYTES,
+    order: Order = Order.DESC,
 ) -> tuple[list[Row], str | None]:
-    """Return all keys that were ever created, without their secrets, the newest first, and the next page's cursor."""
-    before = LARGEST_ID if cursor is None else cursors.read("keys", cursor)[0]
-    items, more = pages.read(
-        fetch_all(connection, KEYS, {"before_id": before, "limit": limit, "page_bytes": page_bytes})
-    )
-    return items, cursors.written("keys", items[-1]["id"], 0) if more else None
+    """Return a page of all keys that were ever created, without their secrets, and the next page's cursor."""
+    scope = order.scope("keys")
+    beyond_id = order.beginning if cursor is None else cursors.read(scope, cursor)[0]
+    values = {"beyond_id": beyond_id, "limit": limit, "page_bytes": page_bytes}
+    items, more = pages.read(fetch_all(connection, KEYS[order], values))
+    return items, cursors.written(scope, items[-1]["id"], 0) if more else None
 
 
 def still_valid(connection: Connection, key_ids: Collection[int]) -> frozenset[int]:

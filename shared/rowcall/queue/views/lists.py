@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
@@ -21,6 +20,7 @@ from rowcall.base.outages import LOCKED
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
 from rowcall.queue.views.filters import MATCHES, Filter
+from rowcall.queue.views.pages import Order
 from rowcall.status import Status
 
 SCANNED_MOST = 20_000
@@ -34,13 +34,6 @@ WAITED = 0.8
 # Read in the order of an index, without sorting, whatever the statistics say.
 IN_ORDER = f"""{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = %(milliseconds)s; SET LOCAL lock_timeout = %(waited)s;"""
-
-
-class Order(StrEnum):
-    """From the newest run to the oldest, or back."""
-
-    DESC = "desc"
-    ASC = "asc"
 
 
 class IndexScan(NamedTuple):
@@ -57,7 +50,7 @@ ITS_ID = "(SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)"
 
 def scans(order: Order) -> tuple[IndexScan, ...]:
     """Return a scan of each index, from `at` and `id` to `end`."""
-    way, past, until = ("DESC", "<", ">=") if order is Order.DESC else ("ASC", ">", "<")
+    way, past, until = order.way, order.past, ">=" if order is Order.DESC else "<"
     beyond = f"(created_at, id) {past} (%(at)s::timestamptz, %(id)s) AND created_at {until} %(end)s::timestamptz"
     by_time = f"created_at {way}, id {way}"
     named = "" if order is Order.DESC else "_ascending"
@@ -191,8 +184,10 @@ def page_of(
     bound_at, bound_id = rows[0]["bound_at"], rows[0]["bound_id"]
     runs, more = pages.read([row for row in rows if row["id"] is not None], BOUND)
     if more:
-        return Page(runs, cursors.written_time(_scope(criteria, order), runs[-1]["created_at"], runs[-1]["id"]))
-    return Page(runs, None if bound_id is None else cursors.written_time(_scope(criteria, order), bound_at, bound_id))
+        return Page(runs, cursors.written_time(order.scope(criteria.text), runs[-1]["created_at"], runs[-1]["id"]))
+    return Page(
+        runs, None if bound_id is None else cursors.written_time(order.scope(criteria.text), bound_at, bound_id)
+    )
 
 
 def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST) -> Row:
@@ -234,12 +229,7 @@ def parameters(
     """Return the parameters of page_sql: the filter, the index range from `at` and `id` to `end`, and limits."""
     newest, oldest = criteria.created_before or "infinity", criteria.created_after or "-infinity"
     start, end = (newest, oldest) if order is Order.DESC else (oldest, newest)
-    at, run_id = (start, 0) if cursor is None else cursors.read_time(_scope(criteria, order), cursor)
+    at, run_id = (start, 0) if cursor is None else cursors.read_time(order.scope(criteria.text), cursor)
     bounds = {"at": at, "id": run_id, "end": end}
     page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}
     return {**criteria.parameters(), **bounds, **page}
-
-
-def _scope(criteria: Filter, order: Order) -> str:
-    """Name the list that a cursor belongs to."""
-    return criteria.text if order is Order.DESC else f"ascending {criteria.text}"

@@ -1,16 +1,43 @@
-"""Pages: limit the bytes of a page of a list, so that it fits into a process's memory."""
+"""Pages of lists: in which order, and with how many bytes, so that a page fits into a process's memory."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from enum import StrEnum
 
-from rowcall.base.database import Row
+from rowcall.base.database import LARGEST_ID, Row
 from rowcall.queue.views import cursors
 
 # Measured in the JSON that PostgreSQL writes.  A page has at least one row of any size.  A response that escapes
 # non-ASCII characters has up to three times as many bytes.
 PAGE_BYTES = 1024 * 1024
+
+
+class Order(StrEnum):
+    """From the newest entry of a list to the oldest, or back."""
+
+    DESC = "desc"
+    ASC = "asc"
+
+    @property
+    def way(self) -> str:
+        """Return the word for ORDER BY."""
+        return self.value.upper()
+
+    @property
+    def past(self) -> str:
+        """Return the operator that finds what comes after a place in the list."""
+        return "<" if self is Order.DESC else ">"
+
+    @property
+    def beginning(self) -> int:
+        """Return an id that comes before all others."""
+        return LARGEST_ID if self is Order.DESC else 0
+
+    def scope(self, name: str) -> str:
+        """Name this list in this order, for its cursors."""
+        return name if self is Order.DESC else f"ascending {name}"
 
 
 def measured(order: str) -> str:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 from rowcall.queue.views import pages
+from rowcall.queue.views.pages import Order
 
 SHOWN = "SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = %(run_id)s"
 
 # In the order of the primary key of run_logs, a page at a time.
-LOG_PAGE = f"""
+LOG_PAGE = {
+    order: f"""
 WITH shown AS (
-    {SHOWN} AND line_no > %(after_line_no)s
-    ORDER BY line_no LIMIT %(limit)s + 1
-), measured AS ({pages.measured("line_no")}
+    {SHOWN} AND line_no {order.past} %(beyond_line_no)s
+    ORDER BY line_no {order.way} LIMIT %(limit)s + 1
+), measured AS ({pages.measured(f"line_no {order.way}")}
 )
-SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY line_no
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY line_no {order.way}
 """
+    for order in Order
+}
 
 # The newest lines, by the same index.
 LOG_END = f"{SHOWN} ORDER BY line_no DESC LIMIT %(limit)s"
@@ -25,11 +29,16 @@ LEFT_OUT = "SELECT coalesce(max(line_no), 0) - count(*) FROM rowcall.run_logs WH
 
 
 def log_page(
-    connection: Connection, run_id: int, after: int, limit: int, page_bytes: int = pages.PAGE_BYTES
+    connection: Connection,
+    run_id: int,
+    beyond: int,
+    limit: int,
+    page_bytes: int = pages.PAGE_BYTES,
+    order: Order = Order.ASC,
 ) -> tuple[list[Row], bool]:
-    """Return the lines after this one, up to the limit or the size of a page, and whether there are more."""
-    parameters = {"run_id": run_id, "after_line_no": after, "limit": limit, "page_bytes": page_bytes}
-    return pages.read(fetch_all(connection, LOG_PAGE, parameters))
+    """Return the lines beyond this one, up to the limit or the size of a page, and whether there are more."""
+    parameters = {"run_id": run_id, "beyond_line_no": beyond, "limit": limit, "page_bytes": page_bytes}
+    return pages.read(fetch_all(connection, LOG_PAGE[order], parameters))
 
 
 def log_end(connection: Connection, run_id: int, limit: int) -> list[Row]:

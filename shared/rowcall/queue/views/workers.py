@@ -13,6 +13,7 @@ from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
+from rowcall.queue.views.pages import Order
 from rowcall.queue.views.stats import LANE, SCANNED_MOST
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import Status
@@ -20,19 +21,20 @@ from rowcall.status import Status
 # The runs that are shown of one worker; it may have claimed hundreds of short ones.
 RUNS_MOST = 20
 
-NEWEST_FIRST = "started_at DESC, id DESC"
 
-# The table has the workers of about one day.
-WORKERS = f"""
+def workers_sql(order: Order) -> str:
+    """Return the query for a page of workers and their runs; the table has the workers of about one day."""
+    by_start = f"started_at {order.way}, id {order.way}"
+    return f"""
 WITH RECURSIVE {LANES}, page AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
         stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second' AS alive,
         sleeps_until
     FROM rowcall.workers
-    WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) < (%(at)s::timestamptz, %(id)s)
+    WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) {order.past} (%(at)s::timestamptz, %(id)s)
         AND (%(stopped)s OR stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second')
-    ORDER BY {NEWEST_FIRST} LIMIT %(limit)s + 1
+    ORDER BY {by_start} LIMIT %(limit)s + 1
 ), run AS (
     SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
     FROM lanes CROSS JOIN LATERAL (
@@ -50,10 +52,13 @@ WITH RECURSIVE {LANES}, page AS (
     SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs,
         doing.running IS NULL AND coalesce(sleeps_until > now(), false) AS sleeping
     FROM page LEFT JOIN doing ON doing.locked_by = page.id
-), measured AS ({pages.measured(NEWEST_FIRST)}
+), measured AS ({pages.measured(by_start)}
 )
-SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY {NEWEST_FIRST}
+SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY {by_start}
 """
+
+
+WORKERS = {order: workers_sql(order) for order in Order}
 
 
 @dataclass(frozen=True)
@@ -72,15 +77,17 @@ def list_workers(
     stopped: bool = False,
     silence: float = SILENCE_SECONDS,
     page_bytes: int = pages.PAGE_BYTES,
+    order: Order = Order.DESC,
 ) -> WorkersPage:
-    """Return the live workers, the newest first, each with its running runs, the longest running first.
+    """Return the live workers in the order of their start, each with its running runs, the longest running first.
 
     With `stopped`, also return workers that stopped within a day, or have been silent for `silence` seconds.
     """
-    scope = f"workers {stopped}"
-    at, worker = ("infinity", "") if cursor is None else _place(cursors.read_text(scope, cursor))
+    scope = order.scope(f"workers {stopped}")
+    beginning = ("infinity" if order is Order.DESC else "-infinity", "")
+    at, worker = beginning if cursor is None else _place(cursors.read_text(scope, cursor))
     asked = {"at": at, "id": worker, "stopped": stopped, "silence": silence, "limit": limit, "page_bytes": page_bytes}
-    items, more = pages.read(fetch_all(connection, BY_INDEX + WORKERS, asked), frozenset({"sleeps_until"}))
+    items, more = pages.read(fetch_all(connection, BY_INDEX + WORKERS[order], asked), frozenset({"sleeps_until"}))
     for run in (run for item in items for run in item["runs"]):
         run["started_at"] = datetime.fromisoformat(run["started_at"])
     last = f"{items[-1]['started_at'].isoformat()} {items[-1]['id']}" if more else ""
