@@ -36,7 +36,7 @@ mutants: .venv/installed ## remove the queue's guards one by one, and print whic
 	@$(RUN) tests.mutants $(MUTANTS_ARGS)
 
 bench: .venv/installed ## measure the queue, and plain SQL for comparison
-	@$(RUN) tests.bench
+	@$(RUN) tests.bench $(BENCH_ARGS)
 
 docs: .venv/installed ## write the generated pages in docs/, and build all pages as a site in site/
 	@$(RUN) rowcall.status > docs/status.md

@@ -21,6 +21,7 @@ from rowcall_migrations.migrate import migrate
 from tests.bench import bare
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
+from tests.bench.plans import compare_sizes
 from tests.support.processes import APPS
 from tests.support.superuser import let_do_all
 
@@ -38,7 +39,16 @@ IMPORTS = (
 
 @click.command()
 @click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
-def main(runs: int) -> None:
+@click.option("--part", type=click.Choice(["all", "speed", "plans"]), default="all", help="What to measure.")
+def main(runs: int, part: str) -> None:
+    """Measure how fast Rowcall is beside bare SQL (speed), and what the API reads of large tables (plans)."""
+    if part != "plans":
+        measure_speed(runs)
+    if part != "speed":
+        compare_sizes()
+
+
+def measure_speed(runs: int) -> None:
     """Measure Rowcall beside bare SQL, on a local server of its own that waits for the disk as in production."""
     source = settings.read().postgres or "auto"
     with tempfile.TemporaryDirectory() as home, open_server(Path(home), source) as server:

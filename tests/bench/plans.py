@@ -1,0 +1,170 @@
+"""What each list and each single thing of the HTTP API reads, with 1,000,000 and with 10,000,000 runs."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import flask
+
+from rowcall.access import api_keys
+from rowcall.access.audit import Operator
+from rowcall.base import database, logs
+from rowcall.base.database import PgConnection
+from rowcall.local_postgres.server import open_server
+from rowcall_api.app import create_app
+from rowcall_migrations.migrate import migrate
+from tests.support.processes import wait_until
+from tests.support.superuser import let_do_all
+
+SIZES = (1_000_000, 10_000_000)
+
+# Reading up to twice as much is what a deeper index and colder pages cost.
+GROWS = 2.0
+
+# Autovacuum would read the same tables.
+OPTIONS = {"autovacuum": "off", "max_wal_size": "8GB", "checkpoint_timeout": "1h", "fsync": "off"}
+
+# What waits, once: 10,000 runs in ten queues; and one of each other thing that a route shows.
+WAITING = """
+INSERT INTO rowcall.job_definitions (name, job_type) VALUES ('nightly', 'type-1');
+INSERT INTO rowcall.job_runs (job_type, queue, run_at)
+SELECT 'type-' || number % 20, CASE WHEN number = 1 THEN 'nightly' ELSE 'queue-' || number % 10 END,
+    now() + number * interval '1 second' - interval '1 hour'
+FROM generate_series(1, 10000) AS number;
+INSERT INTO rowcall.operations
+    (action, filter, status, matched, counted_all, requested_by, key_owner, request_fingerprint)
+VALUES ('retry', '{}', 'stopped', 0, true, 'bench', 'app', '');
+INSERT INTO rowcall.generated_files (type, date, key, run_id, lease_no, content_hash, state, applied_at)
+VALUES ('report', '2026-01-01', 'csv', 1, 1, '', 'applied', now())
+"""
+
+# Finished runs, one a second, the newest last.  One of 100 is dead, one of 10 has a key, an email and a line in the
+# audit log, and one of 50 belongs to the definition.
+FINISHED = """
+INSERT INTO rowcall.job_runs
+    (job_type, queue, status, payload, created_at, run_at, finished_at, failed_at, error_type, attempts, lease_no,
+    idempotency_key, definition_id)
+SELECT 'type-' || number %% 20, 'queue-' || number %% 10, CASE WHEN number %% 100 = 0 THEN 'dead' ELSE 'succeeded' END,
+    jsonb_build_object('user_id', number), moment, moment, moment,
+    CASE WHEN number %% 100 = 0 THEN moment END, CASE WHEN number %% 100 = 0 THEN 'ValueError' END, 1, 1,
+    CASE WHEN number %% 10 = 0 THEN 'key-' || number END,
+    CASE WHEN number %% 50 = 0 THEN (SELECT id FROM rowcall.job_definitions WHERE name = 'nightly') END
+FROM generate_series(%(first)s, %(last)s) AS number,
+    LATERAL (SELECT now() - (%(most)s - number) * interval '1 second' AS moment) AS moments;
+INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker)
+SELECT id, 1, 1, 'give up', 'bench' FROM rowcall.job_runs WHERE id > %(first)s + 10000 AND status = 'dead';
+INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state, applied_at)
+SELECT 'mail:' || id, id, 1, '', 'applied', created_at FROM rowcall.job_runs
+WHERE id > %(first)s + 10000 AND id %% 10 = 0;
+INSERT INTO rowcall.audit_log (at, who, action, subject, subject_id)
+SELECT created_at, 'api:bench', 'retry', 'run', id FROM rowcall.job_runs
+WHERE id > %(first)s + 10000 AND id %% 10 = 0;
+"""
+
+READ = """
+SELECT sum(coalesce(heap_blks_read, 0) + coalesce(heap_blks_hit, 0) + coalesce(idx_blks_read, 0)
+    + coalesce(idx_blks_hit, 0) + coalesce(toast_blks_read, 0) + coalesce(toast_blks_hit, 0))::bigint AS blocks
+FROM pg_statio_all_tables WHERE schemaname = 'rowcall'
+"""
+
+# The statistics of a session are complete when it has ended.
+OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+# Filters and orders of lists, besides each list without any.
+MORE = (
+    "/v1/runs?order=asc",
+    "/v1/runs?status=dead",
+    "/v1/runs?job_type=type-7",
+    "/v1/runs?job_type=none",
+    "/v1/runs?definition=nightly",
+    "/v1/runs?key=key-500",
+    "/v1/runs?error_type=ValueError&order=asc",
+    "/v1/runs?count=true",
+    "/v1/effects?order=asc",
+    "/v1/effects?state=unknown",
+    "/v1/effects?run_id={run_id}",
+    "/v1/audit?order=asc",
+    "/v1/audit?subject=run&subject_id={run_id}",
+    "/v1/audit?who=nobody",
+)
+
+# A part of a route, such as <int:run_id>.
+PART = re.compile(r"<(?:[^<>:]*:)?(\w+)>")
+
+# These wait, or send a file.
+LEFT_OUT = ("/v1/events", "/content")
+
+
+def compare_sizes() -> None:
+    """Print how many blocks of Rowcall's tables each route reads with fewer and with more runs."""
+    with tempfile.TemporaryDirectory() as home, open_server(Path(home), "auto", options=OPTIONS) as server:
+        url = let_do_all(Path(home), server.url)
+        migrate(url, lock_timeout=3)
+        with _client(url) as (app, key, connection):
+            database.fetch_all(connection, WAITING)
+            parts = {"run_id": 500, "effect_id": 1, "file_id": 1, "operation_id": 1, "key_id": 1, "name": "nightly"}
+            found: dict[str, list[int]] = {}
+            for size, before in zip(SIZES, (0, *SIZES), strict=False):
+                _fill(connection, before, size)
+                for path in addresses(app, {**parts, "kind": "sent_emails"}):
+                    found.setdefault(path, []).append(_blocks(app, key, path, connection))
+    click.echo(f"\nblocks that a request reads, with {SIZES[0]:,} and {SIZES[1]:,} runs")
+    for path, (few, many) in sorted(found.items(), key=lambda entry: -entry[1][1] / max(entry[1][0], 1)):
+        ratio = many / max(few, 1)
+        click.echo(f"  {path:55} {few:>8,} {many:>8,}   {ratio:5.2f}{'  GROWS' if ratio > GROWS else ''}")
+
+
+def addresses(app: flask.Flask, parts: Mapping[str, object]) -> list[str]:
+    """Return the address of each route of Rowcall's that shows something, and those with filters."""
+    routes = [
+        PART.sub(lambda part: str(parts[part[1]]), rule.rule)
+        for rule in app.url_map.iter_rules()
+        if "GET" in (rule.methods or ())
+        and rule.rule.startswith("/v1/")
+        and not rule.rule.endswith(LEFT_OUT)
+        and app.view_functions[rule.endpoint].__module__.startswith("rowcall_api.")
+    ]
+    return [*routes, *(path.format(**parts) for path in MORE)]
+
+
+@contextmanager
+def _client(url: str) -> Iterator[tuple[flask.Flask, str, PgConnection]]:
+    with database.transaction(url) as connection:
+        key = api_keys.create_key(connection, "bench", ["admin"], Operator("bench"))
+    app, connection = create_app(url), database.connect(url)
+    logs.use(logs.Log(level="error"))
+    connection.autocommit = True
+    yield app, key, connection
+    connection.close()
+    app.extensions["database"].dispose()
+
+
+def _fill(connection: PgConnection, before: int, size: int) -> None:
+    """Add finished runs up to this size, in portions, and let the planner know them."""
+    began = time.monotonic()
+    for first in range(before + 1, size + 1, 500_000):
+        values = {"first": first, "last": min(first + 499_999, size), "most": SIZES[-1]}
+        database.fetch_all(connection, FINISHED, values)
+    database.fetch_all(connection, "VACUUM ANALYZE")
+    click.echo(f"filled up to {size:,} runs in {time.monotonic() - began:,.0f} s")
+
+
+def _blocks(app: flask.Flask, key: str, path: str, connection: PgConnection) -> int:
+    """Return how many blocks one request reads, without those of the catalogs."""
+    before = _read(app, connection)
+    answer = app.test_client().get(path, headers={"Authorization": f"Bearer {key}"})
+    assert answer.status_code == 200, (path, answer.get_data(as_text=True))
+    return _read(app, connection) - before
+
+
+def _read(app: flask.Flask, connection: PgConnection) -> int:
+    app.extensions["database"].dispose()
+    wait_until(lambda: database.fetch_value(connection, OTHERS) == 0, "the sessions of the API have ended")
+    blocks: int = database.fetch_value(connection, READ)
+    return blocks
