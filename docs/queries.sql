@@ -68,6 +68,45 @@ WITH removed AS MATERIALIZED (
 SELECT id FROM erased;
 ROLLBACK;
 
+-- rowcall.definitions.lists: LIST_PAGE
+-- The row of a removed definition stays, so a page can begin after it.
+\set after_id '0'
+\set page_bytes '1048576'
+BEGIN;
+WITH shown AS (
+    SELECT * FROM rowcall.job_definitions
+    WHERE removed_at IS NULL
+        AND name > coalesce((SELECT name FROM rowcall.job_definitions WHERE id = :'after_id'), '')
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY name) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY name ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE (bytes <= :'page_bytes' OR place = 1) ORDER BY name;
+ROLLBACK;
+
+-- rowcall.definitions.lists: OCCURRENCES[desc]
+-- Scans the primary key of schedule_occurrences.
+\set definition_id '1'
+\set beyond 'infinity'
+\set limit '50'
+BEGIN;
+SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
+WHERE definition_id = :'definition_id' AND nominal_at < :'beyond'::timestamptz
+ORDER BY nominal_at DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.definitions.lists: OCCURRENCES[asc]
+-- Scans the primary key of schedule_occurrences.
+\set definition_id '1'
+\set beyond 'infinity'
+\set limit '50'
+BEGIN;
+SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
+WHERE definition_id = :'definition_id' AND nominal_at > :'beyond'::timestamptz
+ORDER BY nominal_at ASC LIMIT :'limit';
+ROLLBACK;
+
 -- rowcall.definitions.run_now: SET_DEFINITION
 \set definition_id '1'
 \set run_id '1'
@@ -84,23 +123,6 @@ ROLLBACK;
 -- rowcall.definitions.store: LIST
 BEGIN;
 SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name;
-ROLLBACK;
-
--- rowcall.definitions.store: LIST_PAGE
--- The same, a page at a time.  The row of a removed definition stays, so a page can begin after it.
-\set after_id '0'
-\set page_bytes '1048576'
-BEGIN;
-WITH shown AS (
-    SELECT * FROM rowcall.job_definitions
-    WHERE removed_at IS NULL
-        AND name > coalesce((SELECT name FROM rowcall.job_definitions WHERE id = :'after_id'), '')
-), measured AS (
-    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY name) AS place,
-        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY name ROWS UNBOUNDED PRECEDING) AS bytes
-    FROM shown
-)
-SELECT * FROM measured WHERE (bytes <= :'page_bytes' OR place = 1) ORDER BY name;
 ROLLBACK;
 
 -- rowcall.definitions.store: LIST_LOCKED
@@ -199,28 +221,6 @@ ROLLBACK;
 BEGIN;
 UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, paused_at = NULL, updated_at = now()
 WHERE id = :'definition_id' RETURNING *;
-ROLLBACK;
-
--- rowcall.definitions.store: OCCURRENCES[desc]
--- Scans the primary key of schedule_occurrences.
-\set definition_id '1'
-\set beyond 'infinity'
-\set limit '50'
-BEGIN;
-SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
-WHERE definition_id = :'definition_id' AND nominal_at < :'beyond'::timestamptz
-ORDER BY nominal_at DESC LIMIT :'limit';
-ROLLBACK;
-
--- rowcall.definitions.store: OCCURRENCES[asc]
--- Scans the primary key of schedule_occurrences.
-\set definition_id '1'
-\set beyond 'infinity'
-\set limit '50'
-BEGIN;
-SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
-WHERE definition_id = :'definition_id' AND nominal_at > :'beyond'::timestamptz
-ORDER BY nominal_at ASC LIMIT :'limit';
 ROLLBACK;
 
 -- rowcall.definitions.tick: DUE

@@ -8,8 +8,8 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.definitions.lists import OCCURRENCES
 from rowcall.definitions.occurrences import Occurrence
-from rowcall.definitions.store import OCCURRENCES
 from rowcall.definitions.tick import DUE, LIVE, NEXT_DUE, OCCUR
 from rowcall.queue.views.pages import Order
 from tests.support.plans import looked_at, plan

@@ -9,16 +9,15 @@ from rowcall.definitions.broken import Resting
 from rowcall.definitions.check import ContentSchema, as_sent, checked, in_words
 from rowcall.definitions.content import Content
 from rowcall.definitions.fields import Duration
+from rowcall.definitions.lists import definitions_page, occurrences_of
 from rowcall.definitions.occurrences import problem_of
 from rowcall.definitions.overdue import overdue
 from rowcall.definitions.run_now import run_now
 from rowcall.definitions.store import (
     Change,
     Put,
-    definitions_page,
     get_definition,
     list_definitions,
-    occurrences_of,
     pause,
     put,
     remove,

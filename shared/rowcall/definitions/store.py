@@ -16,29 +16,15 @@ from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import DefinitionNotFound, ScheduleInvalid
 from rowcall.base.jsonb import stored
-from rowcall.base.timestamps import in_utc
 from rowcall.definitions.check import NAME, as_sent
 from rowcall.definitions.content import COLUMNS, Content
 from rowcall.definitions.tick import clock, settle
 from rowcall.definitions.version import UNCONDITIONAL, Precondition
 from rowcall.job_types import Catalogue
-from rowcall.queue.views import pages
-from rowcall.queue.views.pages import Order
 
 GET = "SELECT * FROM rowcall.job_definitions WHERE name = %(name)s AND removed_at IS NULL"
 
 LIST = "SELECT * FROM rowcall.job_definitions WHERE removed_at IS NULL ORDER BY name"
-
-# The same, a page at a time.  The row of a removed definition stays, so a page can begin after it.
-LIST_PAGE = f"""
-WITH shown AS (
-    SELECT * FROM rowcall.job_definitions
-    WHERE removed_at IS NULL
-        AND name > coalesce((SELECT name FROM rowcall.job_definitions WHERE id = %(after_id)s), '')
-), measured AS ({pages.measured("name")}
-)
-SELECT * FROM measured WHERE {pages.FITS} ORDER BY name
-"""
 
 # The listed definitions cannot change until the caller's transaction ends.
 LIST_LOCKED = f"{LIST} FOR UPDATE"
@@ -85,16 +71,6 @@ REMOVE = """
 UPDATE rowcall.job_definitions SET removed_at = now(), next_run_at = NULL, paused_at = NULL, updated_at = now()
 WHERE id = %(definition_id)s RETURNING *
 """
-
-# Scans the primary key of schedule_occurrences.
-OCCURRENCES = {
-    order: f"""
-SELECT nominal_at, outcome, reason, run_id, revision, created_at FROM rowcall.schedule_occurrences
-WHERE definition_id = %(definition_id)s AND nominal_at {order.past} %(beyond)s::timestamptz
-ORDER BY nominal_at {order.way} LIMIT %(limit)s
-"""
-    for order in Order
-}
 
 
 class Change(StrEnum):
@@ -197,25 +173,6 @@ def get_definition(connection: Connection, name: str) -> Row:
 def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
     """Return all definitions, sorted by name; `locked` locks them until the transaction ends."""
     return fetch_all(connection, LIST_LOCKED if locked else LIST)
-
-
-def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], bool]:
-    """Return a page of the definitions after the one with this id (0: from the first), and whether there are more."""
-    parameters = {"after_id": after_id, "page_bytes": pages.PAGE_BYTES}
-    return pages.read(fetch_all(connection, LIST_PAGE, parameters))
-
-
-def occurrences_of(
-    connection: Connection,
-    definition_id: int,
-    limit: int,
-    beyond: datetime | None = None,
-    order: Order = Order.DESC,
-) -> list[Row]:
-    """Return the latest or the earliest occurrences of a definition, optionally only those beyond a moment."""
-    beginning = "infinity" if order is Order.DESC else "-infinity"
-    page = {"definition_id": definition_id, "limit": limit, "beyond": in_utc(beyond) or beginning}
-    return fetch_all(connection, OCCURRENCES[order], page)
 
 
 def pause(
