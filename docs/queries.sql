@@ -6222,7 +6222,7 @@ ROLLBACK;
 
 -- rowcall.queue.views.live_workers: SERVING
 -- Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
--- `lapsed`: the worker has overslept, or has let the lease of a run expire that is among the first of this queue; the
+-- `lapsed`: the worker has overslept, or has let the lease of one of the first runs of this queue expire; the
 -- leases of older code may be shorter than the settings of this process say.  Uses job_runs_live.
 \set queue 'default'
 \set heartbeat '30'

@@ -1,4 +1,4 @@
-"""Sparse answers: with `fields=status,queue`, an answer has only these fields and the id."""
+"""Sparse answers: with `fields=status,queue`, an answer has only these fields and those that tell it from others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Any
 
 import flask
 
-# Every answer has it, so that a caller knows what the others are about.
-ALWAYS = "id"
 
-
-def choose(names: frozenset[str]) -> None:
-    """Let the answer to this request have only these fields; all, if there are none."""
-    flask.g.chosen = names
+def choose(names: frozenset[str], always: frozenset[str]) -> None:
+    """Let the answer to this request have only these fields and those of `always`; all, if there are no names."""
+    flask.g.chosen, flask.g.always = names, always
 
 
 def chosen() -> frozenset[str]:
@@ -32,4 +29,4 @@ def sparse(answer: Any) -> Any:
 
 
 def _picked(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name == ALWAYS or name in chosen()}
+    return {name: value for name, value in item.items() if name in chosen() | flask.g.always}

@@ -48,7 +48,7 @@ def wrong(shop: Shop, minutes: int) -> dict[str, str]:
 
 
 def minutes_ahead(told: Row) -> float:
-    """Return by how much the clock was ahead from which this run of shop_clock took its time."""
+    """Return how many minutes the clock that this run of shop_clock read was ahead."""
     return float(told["result"]["at"] - told["started_at"].timestamp()) / 60
 
 

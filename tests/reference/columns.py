@@ -65,7 +65,7 @@ COLUMNS = {
         "locked_by": "The worker that holds the lease.",
         "locked_until": "When the lease expires unless a heartbeat renews it.",
         "cancel_requested_at": "When an operator asked its worker to stop it.",
-        "suspect": "How many leases it has lost in a row; a suspect is claimed separately.",
+        "suspect": "How many of its leases have expired in a row; a suspect is claimed separately.",
         "natural_key": "The key of the business fact, derived from the payload by the job type.",
         "unique_mode": "How long the natural key excludes other runs: `ever`, `until_failed` or `live`.",
         "held_key": "The natural key while it excludes other runs (generated).",
@@ -143,7 +143,7 @@ COLUMNS = {
     },
     "schedule_ticks": {
         "id": "Always 1.",
-        "ticked_at": "When all schedules were last decided.",
+        "ticked_at": "When a worker last ticked; recorded at most once every ten seconds.",
         "worker": "The worker that made that tick.",
     },
     "worker_versions": {
@@ -189,7 +189,7 @@ COLUMNS = {
         "key_owner": "Whose idempotency key it is: an API caller's, or the command line's.",
         "idempotency_key": "The caller's key of the request.",
         "request_fingerprint": "Distinguishes a replay of the request from another request with the same key.",
-        "finished_at": "When it had changed or refused all its runs.",
+        "finished_at": "When it had changed or refused all its runs, or when an erasure ended it.",
     },
     "operation_refusals": {
         "operation_id": "The operation.",
@@ -228,8 +228,8 @@ OF_EVERY_EFFECT = {
     "content_hash": "The hash of the content; the same key with different content is refused.",
     "provider_reference": "The provider's id for it.",
     "refusal": "Why it was refused, or why its outcome is unknown.",
-    "generation": "Incremented when it begins again after a permanent refusal.",
-    "intent_at": "When it was first tried.",
+    "generation": "Incremented each time it is permanently refused, so that a later try is a new generation.",
+    "intent_at": "When it was first tried; after a refusal, when it was first tried again.",
     "applied_at": "When it was recorded as done.",
 }
 

@@ -1,4 +1,4 @@
-"""A worker whose database cannot be used when it starts: one that stays tries again, unless that cannot help."""
+"""A worker whose database cannot be used when it starts: `worker run` tries again, unless that cannot help."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from marshmallow import fields
 from werkzeug.routing import IntegerConverter
 
-RUN, LISTED_RUN = ({"$ref": f"#/components/schemas/{name}"} for name in ("Run", "ListedRun"))
+RUN, LISTED_RUN, RUN_LIST = ({"$ref": f"#/components/schemas/{name}"} for name in ("Run", "ListedRun", "RunList"))
 
 INT64 = {"format": "int64"}
 
@@ -58,9 +58,25 @@ def id_in_a_path(converter: IntegerConverter) -> dict[str, Any]:
     return {"type": "integer", **INT64, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
+# A page of entries of which a request has chosen some fields.  The entries of a list of runs are never complete.
+SPARSE_PAGE = {
+    "type": "object",
+    "description": "A page whose entries have only the fields that `fields` names, and those that tell them apart.",
+    "properties": {
+        "items": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+        "next": {"type": ["string", "null"]},
+    },
+    "required": ["items", "next"],
+}
+SPARSE_PAGE_NAME = "SparsePage"
+
+
 def may_be_sparse(answers: Mapping[Any, Any]) -> None:
-    """Say that an answer that is one run may be one in which all fields may be left out, as in a list."""
+    """Say that an answer to a request with `fields` may have fewer fields."""
     for answer in answers.values():
         for content in answer.get("content", {}).values() if isinstance(answer, dict) else ():
-            if content["schema"] == RUN:
+            whole = content["schema"]
+            if whole == RUN:
                 content["schema"] = {"anyOf": [RUN, LISTED_RUN]}
+            elif whole != RUN_LIST:
+                content["schema"] = {"anyOf": [whole, {"$ref": f"#/components/schemas/{SPARSE_PAGE_NAME}"}]}

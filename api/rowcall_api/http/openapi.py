@@ -18,7 +18,7 @@ from werkzeug.routing import IntegerConverter, Rule
 from rowcall_api.deprecation import DEPRECATED
 from rowcall_api.document.examples import add_examples
 from rowcall_api.document.names import operation_id
-from rowcall_api.document.schemas import Schemas, id_in_a_path, may_be_sparse
+from rowcall_api.document.schemas import SPARSE_PAGE, SPARSE_PAGE_NAME, Schemas, id_in_a_path, may_be_sparse
 from rowcall_api.http import auth, errors, guard
 
 PROBLEM = "application/problem+json"
@@ -26,7 +26,8 @@ PROBLEM = "application/problem+json"
 # Response headers; each route names its own, such as `headers={"Location": "Location"}`.
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Request-Id": {
-        "description": "The id of the request in the log. A plain id sent by the client is used.",
+        "description": "The id of the request in the log. An id that the client sends in this header is used if it is"
+        " 1 to 64 of the characters A-Z a-z 0-9 . _ -.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -263,6 +264,7 @@ class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
         errors.register(app)  # in place of flask-smorest's own handler
         for name, header in HEADERS.items():
             self.spec.components.header(name, header, lazy=True)
+        self.spec.components.schema(SPARSE_PAGE_NAME, SPARSE_PAGE)
         for common in COMMON:
             self.spec.components.response(common.name, _described(common), lazy=True)
 

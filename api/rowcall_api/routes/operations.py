@@ -20,11 +20,13 @@ from rowcall_api.schemas.operations import (
     OperationListSchema,
     OperationPreviewSchema,
     OperationSchema,
+    OperationsQuery,
     RefusalListSchema,
+    RefusalsQuery,
     RequestedSchema,
     StartSchema,
 )
-from rowcall_api.schemas.runs import EnqueueHeaders, OldestFirstQuery, PageQuery
+from rowcall_api.schemas.runs import EnqueueHeaders
 
 blueprint = BodyBlueprint(
     "operations",
@@ -77,7 +79,7 @@ def start_operation(sent: dict[str, Any], headers: dict[str, Any]) -> tuple[Row,
 
 
 @blueprint.get("")
-@blueprint.arguments(PageQuery, location="query")
+@blueprint.arguments(OperationsQuery, location="query")
 @blueprint.response(200, OperationListSchema)
 @needs("read")
 def list_operations(query: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +99,7 @@ def show_operation(operation_id: int) -> Row:
 
 
 @blueprint.get("/<int:operation_id>/refusals")
-@blueprint.arguments(OldestFirstQuery, location="query")
+@blueprint.arguments(RefusalsQuery, location="query")
 @blueprint.response(200, RefusalListSchema)
 @needs("read")
 def list_operation_refusals(query: dict[str, Any], operation_id: int) -> dict[str, Any]:

@@ -57,7 +57,8 @@ def pause_queue(name: str) -> Row:
 def resume_queue(name: str) -> Row:
     """Allow claims from this queue again.
 
-    If the queue does not exist, it is created, so that any key may enqueue to it.
+    If the queue does not exist, it is created, so that keys without the scope `operate` may
+    enqueue to it too.
     """
     return _changed(name, queue.resume_queue)
 

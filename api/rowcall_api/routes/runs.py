@@ -23,11 +23,12 @@ from rowcall_api.http.waiting.awaited import wait_for_run
 from rowcall_api.schemas.filters import RunsQuery
 from rowcall_api.schemas.runs import (
     AttemptListSchema,
+    AttemptsQuery,
     EnqueueHeaders,
     EnqueueSchema,
     IfNoneMatchHeaders,
+    LogQuery,
     LogSchema,
-    OldestFirstQuery,
     RunEffectListSchema,
     RunListSchema,
     RunSchema,
@@ -58,10 +59,10 @@ def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
 @blueprint.response(200, RunListSchema)
 @needs("read")
 def list_runs(query: dict[str, Any]) -> dict[str, Any]:
-    """List matching runs by (created_at, id), the newest first.
+    """List matching runs by (created_at, id), by default the newest first.
 
-    Filters without an index (all but `status=failed,dead`, `error_type`, `definition` and `key`) scan at most 20,000
-    runs per page.  A key may run two payload searches at a time.
+    Filters without an index (all but `created_after`, `created_before`, `status=failed,dead`, `error_type`,
+    `definition` and `key`) scan at most 20,000 runs per page.  A key may run two payload searches at a time.
     """
     limit, cursor, order = (query.pop(name) for name in ("limit", "cursor", "order"))
     count, include = query.pop("count"), query.pop("include")
@@ -107,7 +108,7 @@ def _run(run_id: int) -> Row:
 
 
 @blueprint.get("/<int:run_id>/attempts")
-@blueprint.arguments(OldestFirstQuery, location="query")
+@blueprint.arguments(AttemptsQuery, location="query")
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
 def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 
 
 @blueprint.get("/<int:run_id>/log")
-@blueprint.arguments(OldestFirstQuery, location="query")
+@blueprint.arguments(LogQuery, location="query")
 @blueprint.response(200, LogSchema)
 @needs("read")
 def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str,
 @blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
-    """Cancel a waiting run; ask the worker of a running one to stop, or cancel it by force."""
+    """Cancel a waiting run; ask the worker of a running one to stop it, or cancel it by force."""
     return _steered(functools.partial(queue.cancel_any, force=options["force"]), run_id, headers)
 
 

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from marshmallow import fields, validate
 
 from rowcall.base.database import LARGEST_ID
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.fields import Moment, page_cursor, page_limit, page_order
+from rowcall_api.schemas.fields import Moment
+from rowcall_api.schemas.lists.chosen import chosen_fields
+from rowcall_api.schemas.lists.pages import FilteredPageQuery
 
 
 def _text(description: str) -> fields.String:
     return fields.String(load_default=None, validate=validate.Length(1), metadata={"description": description})
-
-
-class AuditQuery(Schema):
-    """The filters, the page size and the cursor."""
-
-    who = _text("Only changes by this caller: api:NAME (an API key, or one that it replaced), or cli:USER.")
-    action = _text("Only this action, such as retry or pause.")
-    subject = _text("Only changes of this kind of subject: run, operation, definition, queue, key, effect or database.")
-    subject_id = fields.Integer(
-        load_default=None,
-        validate=validate.Range(1, LARGEST_ID),
-        metadata={"description": "Only changes of the subject with this id; send `subject` too."},
-    )
-    after = Moment(load_default=None, metadata={"description": "Only changes at this time or later."})
-    before = Moment(load_default=None, metadata={"description": "Only changes before this time."})
-    limit = page_limit()
-    cursor = page_cursor(filtered=True)
-    order = page_order()
 
 
 class AuditSchema(AnswerSchema):
@@ -50,6 +34,22 @@ class AuditSchema(AnswerSchema):
         allow_none=True,
         metadata={"description": "The `X-Request-Id` of the request; for the runs of an operation, `operation-ID`."},
     )
+
+
+class AuditQuery(FilteredPageQuery):
+    """The filters, the page size and the cursor."""
+
+    who = _text("Only changes by this caller: api:NAME (an API key, or one that it replaced), or cli:USER.")
+    action = _text("Only this action, such as retry or pause.")
+    subject = _text("Only changes of this kind of subject: run, operation, definition, queue, key, effect or database.")
+    subject_id = fields.Integer(
+        load_default=None,
+        validate=validate.Range(1, LARGEST_ID),
+        metadata={"description": "Only changes of the subject with this id; send `subject` too."},
+    )
+    after = Moment(load_default=None, metadata={"description": "Only changes at this time or later."})
+    before = Moment(load_default=None, metadata={"description": "Only changes before this time."})
+    chosen_fields = chosen_fields(AuditSchema)
 
 
 class AuditListSchema(AnswerSchema):

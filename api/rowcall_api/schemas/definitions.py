@@ -14,7 +14,9 @@ from rowcall.base.database import Row
 from rowcall.definitions import ContentSchema, Duration, Precondition, version_of
 from rowcall.schedule import Outcome, Overlap
 from rowcall_api.schemas.answers import page_items
-from rowcall_api.schemas.fields import ENTITY_TAGS, page_cursor, page_limit, page_order
+from rowcall_api.schemas.fields import ENTITY_TAGS, page_cursor
+from rowcall_api.schemas.lists.chosen import chosen_fields
+from rowcall_api.schemas.lists.pages import PageQuery
 
 
 class StateSchema(Schema):
@@ -152,12 +154,11 @@ class ShownSchema(Schema):
     note = fields.String(allow_none=True)
 
 
-class OccurrencesQuery(Schema):
+class OccurrencesQuery(PageQuery):
     """The page size and the cursor."""
 
-    limit = page_limit()
-    cursor = page_cursor()
-    order = page_order()
+    always = frozenset({"nominal_at"})
+    chosen_fields = chosen_fields(OccurrenceSchema, "`nominal_at`")
 
 
 class DefinitionsQuery(Schema):

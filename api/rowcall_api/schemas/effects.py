@@ -12,12 +12,37 @@ from rowcall.effects import KINDS, STATES
 from rowcall.effects.kinds import REFERENCE_CHARACTERS
 from rowcall.job_types.declaration import NAME
 from rowcall_api.schemas.answers import page_items
-from rowcall_api.schemas.fields import Words, YesOrNo, page_cursor, page_limit, page_order
+from rowcall_api.schemas.fields import Words, YesOrNo
+from rowcall_api.schemas.lists.chosen import chosen_fields
+from rowcall_api.schemas.lists.pages import FilteredPageQuery
 
 KIND = f"{', '.join(KINDS)}, or a kind that the app declares."
 
 
-class EffectsQuery(Schema):
+class EffectSchema(Schema):
+    """An external side effect that a run performed or tried to perform."""
+
+    kind = fields.String(metadata={"description": KIND})
+    id = fields.Integer(metadata={"description": "Unique within its kind."})
+    key = fields.String(metadata={"description": "Unique among the effects of its kind."})
+    state = fields.String(validate=validate.OneOf(STATES))
+    run_id = fields.Integer(metadata={"description": "The last run that began it."})
+    lease_no = fields.Integer(metadata={"description": "The lease number of the last attempt that began it."})
+    generation = fields.Integer(
+        metadata={
+            "description": "Incremented each time the effect is permanently refused, so that a later try is a new"
+            " generation."
+        }
+    )
+    reference = fields.String(allow_none=True, metadata={"description": "The provider's id for it."})
+    refusal = fields.String(
+        allow_none=True, metadata={"description": "Why it was refused, or why its outcome is unknown."}
+    )
+    intent_at = fields.AwareDateTime()
+    applied_at = fields.AwareDateTime(allow_none=True)
+
+
+class EffectsQuery(FilteredPageQuery):
     """The filters, the page size and the cursor."""
 
     kind = fields.String(
@@ -33,29 +58,8 @@ class EffectsQuery(Schema):
         validate=validate.Range(1, LARGEST_ID),
         metadata={"description": "Only effects that this run was the last to attempt."},
     )
-    limit = page_limit()
-    cursor = page_cursor(filtered=True)
-    order = page_order()
-
-
-class EffectSchema(Schema):
-    """An external side effect that a run performed or tried to perform."""
-
-    kind = fields.String(metadata={"description": KIND})
-    id = fields.Integer(metadata={"description": "Unique within its kind."})
-    key = fields.String(metadata={"description": "Unique among the effects of its kind."})
-    state = fields.String(validate=validate.OneOf(STATES))
-    run_id = fields.Integer(metadata={"description": "The last run that began it."})
-    lease_no = fields.Integer(metadata={"description": "The lease number of the last attempt that began it."})
-    generation = fields.Integer(
-        metadata={"description": "Incremented each time the effect is tried again after a permanent refusal."}
-    )
-    reference = fields.String(allow_none=True, metadata={"description": "The provider's id for it."})
-    refusal = fields.String(
-        allow_none=True, metadata={"description": "Why it was refused, or why its outcome is unknown."}
-    )
-    intent_at = fields.AwareDateTime()
-    applied_at = fields.AwareDateTime(allow_none=True)
+    always = frozenset({"kind", "id"})
+    chosen_fields = chosen_fields(EffectSchema, "`kind` and `id`")
 
 
 class EffectListSchema(Schema):

@@ -15,8 +15,9 @@ from rowcall.queue.views.filters import Form
 from rowcall.queue.views.lists import LARGE
 from rowcall.status import Status
 from rowcall_api.http.body import parsed, usable
-from rowcall_api.schemas.fields import Moment, Words, page_cursor, page_limit, page_order
-from rowcall_api.schemas.runs import FieldsQuery
+from rowcall_api.schemas.fields import Moment, Words
+from rowcall_api.schemas.lists.pages import FilteredPageQuery
+from rowcall_api.schemas.runs import RunFieldsQuery
 
 
 class JsonObject(fields.String):
@@ -78,7 +79,7 @@ class FilterSchema(Schema):
         include = filter_fields(IN_A_BODY, MORE_IN_A_BODY)
 
 
-class RunsQuery(FieldsQuery):
+class RunsQuery(RunFieldsQuery, FilteredPageQuery):
     """The filters, the page size and the cursor."""
 
     class Meta:
@@ -86,14 +87,11 @@ class RunsQuery(FieldsQuery):
 
         include = filter_fields(IN_A_QUERY, MORE_IN_A_QUERY)
 
-    limit = page_limit()
     include = Words(
         fields.String(validate=validate.OneOf(LARGE)),
         load_default=(),
         metadata={"description": "Also return these fields of each run. Repeat it, or separate values with commas."},
     )
-    cursor = page_cursor(filtered=True)
-    order = page_order()
     count = fields.Boolean(
         load_default=False,
         truthy={"true"},

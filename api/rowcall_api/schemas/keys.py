@@ -8,7 +8,9 @@ from marshmallow import Schema, fields, validate
 
 from rowcall.access.api_keys import LIMIT, NAME, SCOPES
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.fields import Moment, page_cursor, page_limit, page_order
+from rowcall_api.schemas.fields import Moment
+from rowcall_api.schemas.lists.chosen import chosen_fields
+from rowcall_api.schemas.lists.pages import PageQuery
 
 # The most job types or queues to which a key can be limited.
 NAMES_MOST = 1000
@@ -16,14 +18,6 @@ NAMES_MOST = 1000
 DAY_SECONDS = 24 * 60 * 60
 
 STATES = ("active", "expires", "expired", "revoked")
-
-
-class KeysQuery(Schema):
-    """The page size and the cursor."""
-
-    limit = page_limit()
-    cursor = page_cursor()
-    order = page_order()
 
 
 def _names(description: str) -> fields.List[Any]:
@@ -87,6 +81,12 @@ class KeySchema(AnswerSchema):
         allow_none=True,
         metadata={"description": "When a newer key took over its name; this key works until `expires_at`."},
     )
+
+
+class KeysQuery(PageQuery):
+    """The page size and the cursor."""
+
+    chosen_fields = chosen_fields(KeySchema)
 
 
 class CreatedKeySchema(KeySchema):

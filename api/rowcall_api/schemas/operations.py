@@ -11,6 +11,8 @@ from rowcall.status import Status
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import Moment, YesOrNo
 from rowcall_api.schemas.filters import FilterSchema
+from rowcall_api.schemas.lists.chosen import chosen_fields
+from rowcall_api.schemas.lists.pages import OldestFirstQuery, PageQuery
 
 ACTIONS = validate.OneOf([action.word for action in Action])
 
@@ -112,6 +114,12 @@ class OperationSchema(Schema):
     finished_at = fields.AwareDateTime(allow_none=True)
 
 
+class OperationsQuery(PageQuery):
+    """The page of operations."""
+
+    chosen_fields = chosen_fields(OperationSchema)
+
+
 class OperationListSchema(AnswerSchema):
     """A page of operations, the newest first."""
 
@@ -125,6 +133,13 @@ class RefusalSchema(AnswerSchema):
     run_id = fields.Integer()
     reason = fields.String()
     refused_at = fields.AwareDateTime()
+
+
+class RefusalsQuery(OldestFirstQuery):
+    """The page of refusals."""
+
+    always = frozenset({"run_id"})
+    chosen_fields = chosen_fields(RefusalSchema, "`run_id`")
 
 
 class RefusalListSchema(AnswerSchema):

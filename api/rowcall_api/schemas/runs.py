@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, fields, post_load, pre_dump, validate
+from marshmallow import Schema, fields, pre_dump, validate
 
 from rowcall.base.database import Row
 from rowcall.base.logs import LEVELS
 from rowcall.queue import allowed_events, version_of
-from rowcall.queue.views.pages import Order
 from rowcall.status import Event, Status
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.effects import EffectSchema
@@ -18,15 +17,12 @@ from rowcall_api.schemas.fields import (
     ENTITY_TAGS,
     PRIORITIES,
     Moment,
-    Words,
     YesOrNo,
     key_header,
     name,
-    page_cursor,
-    page_limit,
-    page_order,
 )
-from rowcall_api.sparse import ALWAYS, choose
+from rowcall_api.schemas.lists.chosen import FieldsQuery, chosen_fields
+from rowcall_api.schemas.lists.pages import OldestFirstQuery
 
 
 def tagged(run: Row) -> dict[str, str]:
@@ -171,23 +167,13 @@ class ListedRunSchema(RunSchema):
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Marshmallow's hook: nothing else is required, because `fields` leaves out what it does not name."""
-        field_obj.required = field_name == ALWAYS
+        field_obj.required = field_name == "id"
 
 
-class FieldsQuery(Schema):
-    """The fields of a run that the answer has."""
+class RunFieldsQuery(FieldsQuery):
+    """The fields of a run that the response has."""
 
-    chosen_fields = Words(
-        fields.String(validate=validate.OneOf([*RunSchema().fields])),
-        data_key="fields",
-        load_default=(),
-        metadata={"description": "Return only these fields and `id`. Repeat it, or separate values with commas."},
-    )
-
-    @post_load
-    def _choose(self, query: dict[str, Any], **_: Any) -> dict[str, Any]:
-        choose(frozenset(query.pop("chosen_fields")))
-        return query
+    chosen_fields = chosen_fields(RunSchema)
 
 
 class CountSchema(AnswerSchema):
@@ -200,7 +186,7 @@ class CountSchema(AnswerSchema):
 
 
 class RunListSchema(Schema):
-    """A page of runs, the newest first."""
+    """A page of runs, in the requested order."""
 
     items = page_items(ListedRunSchema, required=True)
     next = fields.String(
@@ -212,20 +198,6 @@ class RunListSchema(Schema):
         },
     )
     count = fields.Nested(CountSchema, metadata={"description": "Only if requested."})
-
-
-class PageQuery(Schema):
-    """The page size, the cursor and the order of a list that begins with the newest entry."""
-
-    limit = page_limit()
-    cursor = page_cursor()
-    order = page_order()
-
-
-class OldestFirstQuery(PageQuery):
-    """The same of a list that begins with the oldest entry."""
-
-    order = page_order(Order.ASC)
 
 
 class AttemptSchema(AnswerSchema):
@@ -246,6 +218,13 @@ class AttemptSchema(AnswerSchema):
     )
 
 
+class AttemptsQuery(OldestFirstQuery):
+    """The page of attempts."""
+
+    always = frozenset({"lease_no"})
+    chosen_fields = chosen_fields(AttemptSchema, "`lease_no`")
+
+
 class AttemptListSchema(AnswerSchema):
     """The attempts of a run, the oldest first."""
 
@@ -263,6 +242,13 @@ class LogLineSchema(AnswerSchema):
     logged_at = fields.AwareDateTime(metadata={"description": "When it was logged, by the database's clock."})
     level = fields.String(validate=validate.OneOf(LEVELS))
     text = fields.String(metadata={"description": "The message and, in further lines, a traceback; without secrets."})
+
+
+class LogQuery(OldestFirstQuery):
+    """The page of a log."""
+
+    always = frozenset({"line_no"})
+    chosen_fields = chosen_fields(LogLineSchema, "`line_no`")
 
 
 class LogSchema(AnswerSchema):

@@ -32,7 +32,10 @@ class DefinitionStatsSchema(Schema):
     """Counts of definitions."""
 
     paused = _count("Paused definitions, which enqueue nothing.")
-    overdue = _count("Definitions with an undecided due time: no worker knows the job type, or the schedule is broken.")
+    overdue = _count(
+        "Definitions with a nominal time that has been due and undecided for more than 150 seconds: no worker ticks,"
+        " none knows the job type, or the schedule is broken."
+    )
 
 
 class TickSchema(Schema):

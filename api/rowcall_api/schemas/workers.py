@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields
+from marshmallow import fields
 
 from rowcall.queue.views.workers import RUNS_MOST
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.fields import page_cursor, page_limit, page_order
-
-
-class WorkersQuery(Schema):
-    """Which workers, the page size and the cursor."""
-
-    stopped = fields.Boolean(
-        load_default=False,
-        truthy={"true"},
-        falsy={"false"},
-        metadata={"description": "Also list workers that stopped or went silent in the last day."},
-    )
-    limit = page_limit()
-    cursor = page_cursor(filtered=True)
-    order = page_order()
+from rowcall_api.schemas.lists.chosen import chosen_fields
+from rowcall_api.schemas.lists.pages import FilteredPageQuery
 
 
 class ProgressSchema(AnswerSchema):
@@ -74,6 +61,18 @@ class WorkerSchema(AnswerSchema):
             "maxItems": RUNS_MOST,
         },
     )
+
+
+class WorkersQuery(FilteredPageQuery):
+    """Which workers, the page size and the cursor."""
+
+    stopped = fields.Boolean(
+        load_default=False,
+        truthy={"true"},
+        falsy={"false"},
+        metadata={"description": "Also list workers that stopped or went silent in the last day."},
+    )
+    chosen_fields = chosen_fields(WorkerSchema)
 
 
 class WorkerListSchema(AnswerSchema):

@@ -58,14 +58,14 @@ class Content:
     )
     catch_up: CatchUp = declared(
         choice(CatchUp),
-        "Which nominal times still run after an outage in which they were missed.",
+        "Which of the nominal times that passed during an outage still run.",
         default=CatchUp.LATEST,
-        option="Which missed times still run.",
+        option="Which nominal times still run after an outage.",
     )
     max_lateness: timedelta | None = declared(
         Duration,
         "How late a nominal time may still run: in seconds, or as text such as 6h.",
-        option="How late a missed time may still run, such as 6h.",
+        option="How late a nominal time may still run, such as 6h.",
         metadata=SECONDS_OR_WORDS,
     )
     overlap: Overlap = declared(

@@ -107,7 +107,7 @@ def _step(account: Account, command: list[str], stdin: str, inherited: tuple[int
         ) from error
     if done.returncode != 0:
         said = "; ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise LocalPostgresError(f"{command[0]} could not create the local database: {said}")
+        raise LocalPostgresError(f"{command[0]} could not create the local server: {said}")
 
 
 def _sync(folder: Path) -> None:

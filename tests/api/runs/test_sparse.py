@@ -59,16 +59,3 @@ def test_both_forms_are_as_they_are_described(
     schema = described["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     answer = told(call("GET", there.path(path) + query))
     OAS31Validator({**schema, "components": described["components"]}).validate(answer)
-
-
-def test_every_answer_that_is_a_run_by_its_id_or_a_list_of_runs_takes_fields(app: flask.Flask) -> None:
-    paths = told(app.test_client().get("/openapi.json"))["paths"]
-    shown = {
-        path: {parameter["name"] for parameter in operations["get"].get("parameters", ())}
-        for path, operations in paths.items()
-        for answer in [operations.get("get", {}).get("responses", {}).get("200", {}).get("content")]
-        if any(
-            name in str(answer and answer.get("application/json", {}).get("schema")) for name in ("/Run'", "/RunList'")
-        )
-    }
-    assert {path for path, names in shown.items() if "fields" in names} == {*shown} == {"/v1/runs", "/v1/runs/{run_id}"}

@@ -30,7 +30,7 @@ INTERNAL = patient_prologue(LOCK_SECONDS)
 
 
 class Connections:
-    """The connections to the database of one process's handlers.
+    """The database connections of one process's handlers.
 
     A thread that is already in a transaction, and a handler's own thread, get another connection, which is closed after
     use.  A process that a handler forked gets new connections, because those of its parent belong to the parent.

@@ -61,7 +61,7 @@ def crontab(this: Installation) -> str:
     command = f"{{ {' && '.join(steps)}; }} 2>&1 | {{ logger -t rowcall || cat; }}"
     if len(command.encode()) > CRON_COMMAND_BYTES:
         raise RowcallError(
-            f"the command would have {len(command.encode())} characters, but cron accepts {CRON_COMMAND_BYTES}: write"
+            f"the command would have {len(command.encode())} bytes, but cron accepts {CRON_COMMAND_BYTES}: write"
             f" some of {', '.join(this.settings) or 'the settings'} into an environment file, unset them here"
             " and print again with --environment-file; or use --print-systemd"
         )

@@ -29,7 +29,7 @@ def unwritten(runs: Iterable[InFlightRun]) -> Lines:
 
 
 def with_lines(runs: Sequence[InFlightRun], write: Callable[[Lines], Written]) -> Written:
-    """Write these runs with their lines; if the database refuses them, write the runs without."""
+    """Write these runs with their lines; if the database refuses the lines, write the runs without them."""
     lines = unwritten(runs)
     if not lines:
         return write({})

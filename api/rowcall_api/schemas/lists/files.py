@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from marshmallow import fields, validate
 
 from rowcall.base.database import LARGEST_ID
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.fields import page_cursor, page_limit, page_order
-
-
-class FilesQuery(Schema):
-    """Whose files, the page size and the cursor."""
-
-    run_id = fields.Integer(
-        load_default=None,
-        validate=validate.Range(1, LARGEST_ID),
-        metadata={"description": "Only files that this run was the last to write."},
-    )
-    limit = page_limit()
-    cursor = page_cursor(filtered=True)
-    order = page_order()
+from rowcall_api.schemas.lists.chosen import chosen_fields
+from rowcall_api.schemas.lists.pages import FilteredPageQuery
 
 
 class FileSchema(AnswerSchema):
@@ -37,6 +25,17 @@ class FileSchema(AnswerSchema):
     sha256 = fields.String(allow_none=True)
     run_id = fields.Integer(metadata={"description": "The last run that wrote it."})
     written_at = fields.AwareDateTime()
+
+
+class FilesQuery(FilteredPageQuery):
+    """Whose files, the page size and the cursor."""
+
+    run_id = fields.Integer(
+        load_default=None,
+        validate=validate.Range(1, LARGEST_ID),
+        metadata={"description": "Only files that this run was the last to write."},
+    )
+    chosen_fields = chosen_fields(FileSchema)
 
 
 class FileListSchema(AnswerSchema):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
-from rowcall_api.schemas.runs import FieldsQuery
+from rowcall_api.schemas.runs import RunFieldsQuery
 
 # Proxies can be told to wait for longer than this, and clients can repeat the request.
 LONGEST_WAIT_SECONDS = 60
 
 
-class WaitQuery(FieldsQuery):
+class WaitQuery(RunFieldsQuery):
     """The fields of the response, and how long it may wait."""
 
     wait = fields.Integer(

@@ -84,7 +84,7 @@ def list_command(table: Table) -> None:
 )
 @json_option
 def rotate_command(key_id: int, grace: timedelta, as_json: bool) -> None:
-    """Replace a key with a new one that has the same name, scopes and lifetime.
+    """Replace a key with a new one that has the same name, scopes, limits and lifetime.
 
     The new key is shown once.  The old key stops working after the grace period.
     """

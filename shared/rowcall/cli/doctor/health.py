@@ -195,7 +195,7 @@ def bloat(connection: PgConnection) -> Finding:
     """Whether vacuum keeps up with Rowcall's tables."""
     rows = fetch_all(connection, BLOATED)
     if not rows:
-        return Finding("tables", True, "none has more dead rows than live ones")
+        return Finding("tables", True, "none has more than 50,000 dead rows and more dead rows than live ones")
     tables = ", ".join(f"{row['name']} ({row['dead']:,} dead rows, {row['live']:,} live)" for row in rows)
     return Finding(
         "tables",

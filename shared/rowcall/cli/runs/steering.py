@@ -47,7 +47,7 @@ def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json:
 @click.option("--force", is_flag=True, help="Do not wait for the run's worker; refuse its later writes.")
 @json_option
 def cancel_command(run_ids: Sequence[int], criteria: Filter, many: Many, force: bool, as_json: bool) -> None:
-    """Cancel waiting runs, and ask the workers of running ones to stop: by id, or all that match the options."""
+    """Cancel waiting runs, and ask the workers of running ones to stop them: by id, or all that match the options."""
     if not many.selects(run_ids, criteria):
         _steer(run_ids, functools.partial(queue.cancel_any, force=force), as_json)
     elif force:
@@ -146,5 +146,7 @@ def _report(row: Row, as_json: bool) -> None:
     if as_json:
         show_json(row)
         return
-    asked = ", and its worker has been asked to stop" if row["cancel_requested_at"] and not row["finished_at"] else ""
+    asked = (
+        ", and its worker has been asked to stop it" if row["cancel_requested_at"] and not row["finished_at"] else ""
+    )
     click.echo(f"run {row['id']} is {row['status']}{asked}")

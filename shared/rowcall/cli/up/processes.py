@@ -293,5 +293,6 @@ def _first_run(url: str, children: Sequence[Child], own: str | None) -> Row:
             return run
         time.sleep(POLL_SECONDS)  # no notification is sent when a run ends
     raise RowcallError(
-        f"the first run, {run_id}, is {run['status']} after {FIRST_RUN_SECONDS:g} seconds: see `rowcall runs show`"
+        f"the first run, {run_id}, is {run['status']} after {FIRST_RUN_SECONDS:g} seconds: see `rowcall runs show"
+        f" {run_id}`"
     )

@@ -1,4 +1,4 @@
-"""`order`: each list of the API that has pages can be read from either end, and its cursors belong to one of them."""
+"""Each list of the API that has pages has one form: `order`, with cursors that belong to it, and `fields`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import flask
 import pytest
+from openapi_schema_validator import OAS31Validator
 
 from rowcall.base import database
 from tests.api.conftest import Call, There, invalid, told
@@ -68,7 +69,7 @@ def pages(call: Call, path: str, order: str, limit: int) -> Iterator[list[dict[s
         cursor = page["next"]
 
 
-def test_every_list_with_a_limit_has_an_order(app: flask.Flask) -> None:
+def test_every_list_with_a_limit_has_this_form(app: flask.Flask) -> None:
     paths = told(app.test_client().get("/openapi.json"))["paths"]
     named = {
         path: {parameter["name"] for parameter in operations.get("get", {}).get("parameters", ())}
@@ -76,6 +77,7 @@ def test_every_list_with_a_limit_has_an_order(app: flask.Flask) -> None:
     }
     assert {path for path, names in named.items() if {"limit", "cursor"} <= names} == PAGED
     assert {path for path, names in named.items() if "order" in names} == PAGED
+    assert {path for path, names in named.items() if "fields" in names} == {*PAGED, "/v1/runs/{run_id}"}
 
 
 @pytest.mark.parametrize("path", sorted(PAGED))
@@ -109,3 +111,35 @@ def test_a_cursor_of_effects_belongs_to_their_filters(call: Call, filled: There)
     for other in ("", "kind=generated_files&state=applied&", "kind=generated_files&run_id=1&"):
         assert "other filters" in invalid(call("GET", f"/v1/effects?{other}limit=1&cursor={cursor}"))["/cursor"]
     assert call("GET", f"/v1/effects?kind=generated_files&limit=1&cursor={cursor}").status_code == 200
+
+
+# A field of each list's entries, and those that an entry always has.
+FIELDS = {
+    "/v1/runs": ("status", {"id"}),
+    "/v1/runs/{run_id}/attempts": ("worker", {"lease_no"}),
+    "/v1/runs/{run_id}/log": ("text", {"line_no"}),
+    "/v1/audit": ("who", {"id"}),
+    "/v1/definitions/{name}/occurrences": ("outcome", {"nominal_at"}),
+    "/v1/effects": ("state", {"kind", "id"}),
+    "/v1/files": ("path", {"id"}),
+    "/v1/keys": ("name", {"id"}),
+    "/v1/operations": ("action", {"id"}),
+    "/v1/operations/{operation_id}/refusals": ("reason", {"run_id"}),
+    "/v1/workers": ("hostname", {"id"}),
+}
+
+
+@pytest.mark.parametrize("path", sorted(PAGED))
+def test_entries_have_only_the_fields_that_are_named_and_what_tells_them_apart(
+    app: flask.Flask, call: Call, filled: There, path: str
+) -> None:
+    named, always = FIELDS[path]
+    whole, page = (told(call("GET", f"{filled.path(path)}?limit=5{query}")) for query in ("", f"&fields={named}"))
+    assert page["items"] == [{name: item[name] for name in item if name in {named, *always}} for item in whole["items"]]
+    assert all({*item} == {named, *always} for item in page["items"])
+    described: dict[str, Any] = told(app.test_client().get("/openapi.json"))
+    schema = described["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    for answer in (whole, page):
+        OAS31Validator({**schema, "components": described["components"]}).validate(answer)
+    [why] = invalid(call("GET", f"{filled.path(path)}?fields=colour")).values()
+    assert named in why
