@@ -121,7 +121,7 @@ definitions_command.add_command(preview_command)
 
 @definitions_command.command("pause")
 @click.argument("name")
-@click.option("--skip-due", is_flag=True, help="Skip the nominal times too that are due but not yet decided.")
+@click.option("--skip-due", is_flag=True, help="Also skip the nominal times that are due but not yet decided.")
 @json_option
 def pause_command(name: str, skip_due: bool, as_json: bool) -> None:
     """Stop enqueuing runs of NAME.  Later nominal times are recorded as skipped.
