@@ -153,6 +153,16 @@ def test_clients_that_leave_make_room(
     wait_until(lambda: shown(server, keys["read"], run_id, seconds=1).status == 200, "there is room")
 
 
+def test_a_client_that_closes_its_side_is_answered_with_what_is_true_then(
+    server: Server, clients: ExitStack, keys: dict[str, str], module_url: str
+) -> None:
+    run_id = made(module_url)
+    client = waiting(server, clients, keys["read"], run_id)
+    client.shutdown(socket.SHUT_WR)
+    answer = heard(client)
+    assert (answer.status, answer.told["status"]) == (200, "queued")
+
+
 def test_the_next_request_on_the_connection_is_answered_after_the_one_that_waits(
     server: Server, clients: ExitStack, keys: dict[str, str], module_url: str
 ) -> None:

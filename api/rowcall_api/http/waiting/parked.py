@@ -93,17 +93,21 @@ class ParkedConnections:
             self._drop(connection, stay)
 
     def _heard(self, connection: ParkableConnection, stay: Stay, _: socket.socket) -> None:
-        """Drop a client that has left; leave its next request in the kernel, and do not look again."""
+        """End the wait if the client has closed its side; leave its next request in the kernel, and do not look again.
+
+        It may still read, and one that does not is known only by sending to it, so it gets its answer now.
+        """
         if self._stays.get(connection) is not stay:
             return
         try:
-            left = not connection.sock.recv(1, socket.MSG_PEEK)
+            closed = not connection.sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return
         except OSError:
-            left = True
-        if left:
             self._drop(connection, stay)
+            return
+        if closed:
+            self._end(connection, stay)
         else:
             stay.watched = False
             self._poller.unregister(connection.sock)
