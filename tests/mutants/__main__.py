@@ -33,6 +33,7 @@ SENTENCES = (
             "suspects",
             "stranded",
             "wake",
+            "operate",
             "snooze",
             "cancel_requests",
             "enqueue",
@@ -66,6 +67,7 @@ OWN_TESTS = {
     "attempts": "count",
     "batch": "batches",
     "carry_out": "steering",
+    "fragments": "operate",
     "steer": "batches",
     "timestamps": "enqueue",
 }
