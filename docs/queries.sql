@@ -4783,8 +4783,8 @@ ROLLBACK;
 
 -- rowcall.queue.retention.prune: PRUNE
 -- Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
--- are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
--- with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
+-- are deleted with their attempts.  Any other run loses its payload and its details; its status stays, and so do its
+-- keys with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
 \set due '{"1"}'
 \set versions '{"1/1767614400.000000"}'
 BEGIN;

@@ -137,7 +137,8 @@ COMMON = (
     Common(
         403,
         "Forbidden",
-        "The key lacks the required scope, which `WWW-Authenticate` names.",
+        "The key lacks the required scope, which `WWW-Authenticate` names, or it is limited to other job types or"
+        " queues.",
         lambda operation: operation.scope != auth.ANY_KEY,
         headers=WITH_CHALLENGE,
     ),
@@ -181,13 +182,15 @@ COMMON = (
     Common(
         429,
         "TooMany",
-        "Too many requests with this key, too many payload searches at once, or too many waiting requests.",
+        "Too many requests with this key, too many payload searches at once, too many waiting requests, or too many"
+        " wrong keys from this address.",
         headers=WITH_DELAY,
     ),
     Common(
         503,
         "Unavailable",
-        "The database cannot be reached, or its schema is at a different version. Repeat the request.",
+        "The request cannot be answered now, for example because the database cannot be reached: `detail` says why,"
+        " and what to do.",
         headers=WITH_DELAY,
     ),
 )

@@ -103,7 +103,7 @@ def show_operation(operation_id: int) -> Row:
 @blueprint.response(200, RefusalListSchema)
 @needs("read")
 def list_operation_refusals(query: dict[str, Any], operation_id: int) -> dict[str, Any]:
-    """List the runs that an operation refused to change, with the reason of each."""
+    """List the runs that an operation refused to change, with the reason for each."""
     with transaction() as connection:
         page = operations.refusals_page(connection, operation_id, **query)
     return {"items": page.rows, "next": page.next}

@@ -112,7 +112,7 @@ def _run(run_id: int) -> Row:
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
 def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
-    """List the attempts of a run that did not succeed."""
+    """List those attempts of a run that did not succeed."""
     order: Order = query["order"]
     scope = order.scope(f"attempts {run_id}")
     beyond = order.beginning if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]

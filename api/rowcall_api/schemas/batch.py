@@ -29,7 +29,7 @@ class BatchSchema(Schema):
 
 
 class BatchOutcomeSchema(AnswerSchema):
-    """The run of one request."""
+    """The outcome for one run of the batch."""
 
     id = fields.Integer()
     replayed = fields.Boolean(metadata={"description": "The run already existed: an earlier request had the same key."})

@@ -41,7 +41,7 @@ class QueuesQuery(Schema):
 
 
 class QueueLimitSchema(Schema):
-    """An operator's limit of a queue."""
+    """An operator's limit on a queue."""
 
     max_running = fields.Integer(
         strict=True,

@@ -45,7 +45,10 @@ class WorkerSchema(AnswerSchema):
     heartbeat_age_seconds = fields.Float()
     stopped_at = fields.AwareDateTime(allow_none=True)
     alive = fields.Boolean(
-        metadata={"description": "Its last heartbeat is at most 150 seconds old, and it has not stopped."}
+        metadata={
+            "description": "Its last heartbeat is at most 150 seconds old (three times ROWCALL_HEARTBEAT, if that is"
+            " longer), and it has not stopped."
+        }
     )
     sleeping = fields.Boolean(metadata={"description": "Nothing is due for it, and it waits for a notification."})
     running = fields.Integer(

@@ -69,7 +69,7 @@ PRUNE_RUNS = JobType("prune_runs", schema=PruneRuns, scope="admin", queue="maint
 
 EXPIRE_KEYS = JobType("expire_keys", schema=ExpireKeys, scope="admin", queue="maintenance", backoff=fixed(60))
 
-# Enqueued with the operation, and again when it is continued; another one would only take its turn.
+# Enqueued with the operation, and again when it is continued; a second run would only take turns with the first.
 CARRY_OUT_OPERATION = JobType(
     "carry_out_operation", schema=CarryOutOperation, scope="operate", queue="maintenance", backoff=fixed(10)
 )

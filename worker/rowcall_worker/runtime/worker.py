@@ -51,7 +51,7 @@ DRAIN_STEP_SECONDS = 0.05
 # How long a stopping worker waits for the result of a claim or a tick in progress.
 CLAIM_SECONDS = 2.0
 
-# How long a worker that stays tries to register: a server or a pooler restarts within seconds.
+# How long `worker run` tries to register: a server or a pooler restarts within seconds.
 START_SECONDS = 20.0
 
 RELEASED = "the worker was stopped before the run was finished"

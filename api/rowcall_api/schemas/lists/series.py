@@ -50,12 +50,12 @@ class TimesSchema(AnswerSchema):
     """Percentiles of times in seconds."""
 
     p50 = _quantile("Half")
-    p95 = _quantile("95 %")
-    p99 = _quantile("99 %")
+    p95 = _quantile("95%")
+    p99 = _quantile("99% ")
 
 
 class PointSchema(AnswerSchema):
-    """One step: the attempts that ended in it, and their times; all zero where nothing happened."""
+    """One step: how many attempts ended in it, and percentiles; where nothing happened, counts are 0."""
 
     at = fields.AwareDateTime(metadata={"description": "When the step begins."})
     succeeded = _count("Attempts that succeeded.")

@@ -53,8 +53,8 @@ EMPTIED = """payload = '{}', result = NULL, progress = NULL, last_error = NULL, 
         trace_parent = NULL, pruned_at = now(), updated_at = now()"""
 
 # Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
-# are deleted with their attempts.  Another run loses its payload and its details; its status stays, and so do its keys
-# with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
+# are deleted with their attempts.  Any other run loses its payload and its details; its status stays, and so do its
+# keys with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
 PRUNE = f"""{BY_INDEX}
 WITH pruned AS MATERIALIZED (
     SELECT id, coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
