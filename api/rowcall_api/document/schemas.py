@@ -58,7 +58,8 @@ def id_in_a_path(converter: IntegerConverter) -> dict[str, Any]:
     return {"type": "integer", **INT64, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
-# A page of entries of which a request has chosen some fields.  The entries of a list of runs are never complete.
+# The response to a request that chooses some fields of the entries.  RunList needs no such schema: its entries require
+# only the id.
 SPARSE_PAGE = {
     "type": "object",
     "description": "A page whose entries have only the fields that `fields` names, and those that tell them apart.",
