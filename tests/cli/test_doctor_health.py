@@ -61,8 +61,10 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
         for _ in range(9):
             late = {"id": run_in(connection, Status.DEAD)["id"]}
             database.fetch_all(connection, f"{died} VALUES (%(id)s, 1, 1, '{Event.GIVE_UP}', 'w', now())", late)
-    many = "`rowcall runs retry --status dead --type noop --canary` many: first one, then the others"
-    assert wrong(well)["dead runs"].endswith(f"`rowcall runs retry ID` runs one again, {many}")
+    many = "`rowcall runs retry --status dead --type noop --canary` retries many: first one, and the others after"
+    assert wrong(well)["dead runs"].endswith(
+        f"`rowcall runs retry ID` runs one again, and {many} `rowcall operations continue`"
+    )
     with database.transaction(fresh_url) as connection:
         database.fetch_all(
             connection,
@@ -71,10 +73,7 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
             " FROM unnest(%(run_ids)s::bigint[]) AS run_id, generate_series(1, 3) AS number",
             {"run_ids": [run["id"], another["id"]]},
         )
-    assert (
-        f"; first resolve the effects of {run['id']}, {another['id']}, whose outcome is unknown"
-        in wrong(well)["dead runs"]
-    )
+    assert f"; first resolve the unknown effects of runs {run['id']}, {another['id']} (" in wrong(well)["dead runs"]
     # Its command is longer than a line of this terminal, which would break it within a word.
     lines = on_terminal(well, "doctor", columns=40)
     words = [word for line in lines for word in line.split()]

@@ -155,8 +155,8 @@ def test_a_pruned_run_is_shown_with_when_its_details_went_and_with_its_effects(e
     )
     pruned(environment)
     shown = rowcall(environment, "runs", "show", str(run_id)).stdout
-    assert "\nThe details were pruned at 2" in shown
-    assert "payload, result, errors and attempts are gone" in shown
+    assert "\nIts details were pruned at 2" in shown
+    assert "payload, result, errors, attempts and log." in shown
     assert json.loads(rowcall(environment, "runs", "show", str(run_id), "--json").stdout)["payload"] == {}
     [effect] = json.loads(rowcall(environment, "effects", "list", "--run", str(run_id), "--json").stdout)
     assert effect["key"] == "invoice_charge:1"

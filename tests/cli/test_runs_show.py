@@ -112,8 +112,8 @@ def test_effects_are_listed_with_what_finds_them_elsewhere(environment: dict[str
 
 def test_what_was_erased_is_not_called_pruned(environment: dict[str, str], fresh_url: str) -> None:
     pruned = made(fresh_url, status=Status.SUCCEEDED, pruned_at="now()")
-    assert "The details were pruned at " in rowcall(environment, "runs", "show", pruned).stdout
+    assert "Its details were pruned at " in rowcall(environment, "runs", "show", pruned).stdout
     erased = made(fresh_url, status=Status.SUCCEEDED)
     assert rowcall(environment, "erase", erased, "--yes").returncode == 0
-    assert "The details were erased at " in rowcall(environment, "runs", "show", erased).stdout
+    assert "Its details were erased at " in rowcall(environment, "runs", "show", erased).stdout
     assert "; payload erased " in rowcall(environment, "runs", "explain", erased).stdout

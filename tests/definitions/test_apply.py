@@ -167,13 +167,15 @@ def test_a_file_takes_over_what_it_changes(connection: PgConnection, apply: Appl
     assert (row_of(connection)["managed_by"], row_of(connection)["revision"]) == ("file", 2)
 
 
-@pytest.mark.parametrize("managed_by", ["file", "api"])
-def test_the_code_leaves_alone_what_others_have_taken_over(connection: PgConnection, managed_by: str) -> None:
+@pytest.mark.parametrize(("managed_by", "named"), [("file", "the file"), ("api", "the API")])
+def test_the_code_leaves_alone_what_others_have_taken_over(
+    connection: PgConnection, managed_by: str, named: str
+) -> None:
     declared = code(Definition("yearly", builtin.NOOP, "@yearly"))
     apply_code(connection, declared, OPERATOR)
     before = kept(connection, "yearly", managed_by, priority=7)
     done = apply_code(connection, declared, OPERATOR, prune=True)
-    assert lines(done) == [f"! yearly: not changed: managed by the {managed_by}"]
+    assert lines(done) == [f"! yearly: not changed: managed by {named}"]
     assert row_of(connection) == before
     assert apply_code(connection, code(), OPERATOR, prune=True) == []
     assert row_of(connection) == before

@@ -44,7 +44,7 @@ def performed(connection: PgConnection, lease: Lease, kind: effects.Kind, perfor
         ),
         ("fax", {"policy": "provider_key", "horizon": 0}, "horizon is 0 and must be seconds above 0"),
         ("fax", {"policy": "provider_key", "horizon": float("nan")}, "horizon is nan and must be seconds above 0"),
-        ("sms", {"policy": "at_least_once"}, "'sms' is declared twice, with the policies at_most_once and at_least"),
+        ("sms", {"policy": "at_least_once"}, "'sms' is declared twice, as at_most_once and as at_least_once;"),
     ],
 )
 def test_a_wrong_declaration_fails_where_it_stands(name: Any, declared: dict[str, Any], complaint: str) -> None:

@@ -144,8 +144,9 @@ class Files:
         except OSError as error:
             if error.errno in IN_THE_WAY:
                 raise Unusable(f"the path {path!r} contains a link, or a file where a folder should be") from error
-            why = "no space is left" if error.errno in FULL else "the folder cannot be used"
-            raise Unavailable(f"{path!r}: {why} in {self._root} ({error.strerror})") from error
+            root = self._root
+            why = f"no space is left in {root}" if error.errno in FULL else f"the folder {root} cannot be used"
+            raise Unavailable(f"{path!r}: {why} ({error.strerror})") from error
 
 
 def _names(path: str) -> list[str]:

@@ -131,7 +131,8 @@ def _sentence(one: Difference) -> str:
         return ", ".join(
             f"{name} {_shown(name, was)} -> {_shown(name, now)}" for name, (was, now) in one.changes.items()
         )
-    return SENTENCES[one.change].format(**one.row)
+    managed_by = {"api": "API"}.get(one.row["managed_by"], one.row["managed_by"])
+    return SENTENCES[one.change].format(managed_by=managed_by)
 
 
 def _shown(name: str, value: object) -> str:

@@ -112,9 +112,12 @@ class EffectKind(Kind):
         super().__init__(name, Policy(policy), OTHER_EFFECTS, horizon)
         if _declared.setdefault(name, self) != self:
             raise DeclarationError(
-                f"effect kind {name!r} is declared twice, with the policies {_declared[name].policy} and {policy}, or"
-                " with two horizons; keep one"
+                f"effect kind {name!r} is declared twice, as {_told(_declared[name])} and as {_told(self)}; keep one"
             )
+
+
+def _told(kind: Kind) -> str:
+    return kind.policy if kind.horizon is None else f"{kind.policy} with the horizon {kind.horizon:g}"
 
 
 @dataclass(frozen=True)

@@ -274,7 +274,7 @@ def test_a_pruned_run_cannot_be_done_again_and_the_refusal_says_what_can(
     with pytest.raises(
         RunPruned,
         match=f"run {run['id']} is {status} .its payload was pruned on 2026-03-29.: .* is not allowed now;"
-        " allowed: enqueuing a new run with its payload, if you still have it, without a key or with another one",
+        " allowed: enqueuing a new run with its payload .if you still have it. and with another key or none",
     ):
         act(connection, run)
     assert fetch_all(connection, "SELECT * FROM rowcall.job_runs") == [run]

@@ -69,13 +69,14 @@ def test_a_worker_that_overslept_by_its_own_settings_takes_nothing(connection: P
     fetch_all(connection, "UPDATE rowcall.workers SET sleeps_until = now() - interval '1 second'")
     message = explained(connection, run["id"]).message
     assert f"no live worker takes noop from queue default: {WORKER} sent its last heartbeat" in message
-    assert message.endswith(", and since then did not wake up on time, or let a lease expire: its process may hang")
+    lapsed = "has not woken up on time, or has let a lease expire: its process may be hanging"
+    assert message.endswith(f", and since then {lapsed}")
 
 
 def test_a_worker_that_let_a_lease_expire_takes_nothing(connection: PgConnection) -> None:
     run_in(connection, Status.RUNNING, locked_until="now() - interval '1 second'", run_at="now() - interval '1 h'")
     run = run_in(connection, Status.QUEUED)
-    assert "its process may hang" in explained(connection, run["id"]).message
+    assert "its process may be hanging" in explained(connection, run["id"]).message
     register(connection, Registration("worker-2", "host", 1, "1", None, ["noop"], 10))
     assert "a worker claims it" in explained(connection, run["id"]).message
 

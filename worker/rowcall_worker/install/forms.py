@@ -74,7 +74,7 @@ def systemd(this: Installation) -> str:
     _refuse(
         this.paths,
         NO_UNIT_PATH,
-        "contains a line break or a tab, or ends with a space or \\, which a unit cannot contain",
+        "contains a line break or a tab, or ends with a space or \\, and a unit cannot contain such a path",
     )
     environment = [f"Environment={unit_word(f'{name}={value}')}" for name, value in this.variables.items()]
     if this.environment_file:

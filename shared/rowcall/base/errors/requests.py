@@ -208,8 +208,8 @@ class RunPruned(TransitionRefused):
     """A run cannot be retried because only its bare row is left: it was pruned, or an operator erased it."""
 
     def __init__(self, run_id: int, event: str, status: str, pruned_at: datetime, erased: bool, once: bool) -> None:
-        gone, source = ("erased", "a new payload") if erased else ("pruned", "its payload, if you still have it,")
-        again = f"enqueuing a new run with {source} without a key or with another one"
+        gone, source = ("erased", "a new payload") if erased else ("pruned", "its payload (if you still have it)")
+        again = f"enqueuing a new run with {source} and with another key or none"
         super().__init__(
             run_id,
             event,

@@ -127,7 +127,8 @@ def _together(rows: Sequence[Row]) -> str:
     most = rows[0]
     if most["runs"] < MANY:
         return ""
-    return f", `rowcall runs retry --status dead --type {most['job_type']} --canary` many: first one, then the others"
+    command = f"rowcall runs retry --status dead --type {most['job_type']} --canary"
+    return f", and `{command}` retries many: first one, and the others after `rowcall operations continue`"
 
 
 def _unresolved(runs: Sequence[Row]) -> str:
@@ -135,7 +136,7 @@ def _unresolved(runs: Sequence[Row]) -> str:
     if not runs:
         return ""
     named = ", ".join(str(run["id"]) for run in runs[:NAMED_MOST]) + (", ..." if len(runs) > NAMED_MOST else "")
-    first = f"first resolve the effects of {named}, whose outcome is unknown"
+    first = f"first resolve the unknown effects of {'run' if len(runs) == 1 else 'runs'} {named}"
     return f"; {first} (`rowcall effects list --state unknown`), or the runs will die again"
 
 

@@ -40,7 +40,8 @@ class Many:
             raise click.UsageError("specify ids or filters such as --status dead, not both")
         if run_ids and by_filter:
             raise click.UsageError(
-                "specify ids, or filters with --all, --dry-run, --limit, --canary, --reason or --no-wait, not both"
+                "ids cannot be combined with --all, --dry-run, --limit, --canary, --reason or --no-wait: these go with"
+                " filters such as --status dead"
             )
         if not run_ids and criteria.leaves_all_open and not self.everything:
             raise click.UsageError("specify ids, filters such as --status dead, or --all")
@@ -136,7 +137,7 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--wait/--no-wait",
             default=True,
-            help="Work on it here too until it is done, or leave it to the workers.  [default: --wait]",
+            help="Work on the operation here too until it is done, or leave it to the workers.  [default: --wait]",
         ),
         click.option("--reason", help="The reason, which the operation and the audit log show."),
         click.option(

@@ -75,8 +75,8 @@ def _show(run_id: int, table: Table) -> None:
         click.echo(click.style(wrapped(str(error_of(run))), fg="red"))
     if run["pruned_at"]:
         click.echo(
-            f"The details were {gone} at {shown(run['pruned_at'])}: payload, result, errors and attempts are gone;"
-            " its final status stays until the key expires."
+            f"Its details were {gone} at {shown(run['pruned_at'])}: payload, result, errors, attempts and log."
+            " Its status stays until `expire_keys` deletes the run."
         )
     click.echo()
     told = {**dict(_fields(run, attempts, now)), **_effects(run_id, performed)}

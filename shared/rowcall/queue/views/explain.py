@@ -173,7 +173,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
     if silent := [worker for worker in workers if worker["stopped_at"] is None]:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
         sent = f"{last['id']} sent its last heartbeat {_time(last['heartbeat_at'])}"
-        lapsed = "and since then did not wake up on time, or let a lease expire: its process may hang"
+        lapsed = "and since then has not woken up on time, or has let a lease expire: its process may be hanging"
         expected = f"and should send one every {last['interval_seconds']:g} s" if last["late"] else lapsed
         return Condition("worker", False, f"{message}: {sent}, {expected}", command)
     if workers:

@@ -41,7 +41,7 @@ class Enqueued:
 
         The connection must not be in a transaction, which would hide the run from the workers, or its end from the
         caller; and between two reads, none is open.  Raises NoResult if the run is dead or cancelled, or its
-        result was pruned, and ResultTimeout if the time is up.
+        result was pruned or erased, and ResultTimeout if the time is up.
         """
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout <= LONGEST_SECONDS:
             raise ValueError(
@@ -68,10 +68,8 @@ class Enqueued:
             raise NoResult(self.run_id, run["status"], f"{name} was cancelled")
         if run["status"] == Status.DEAD:
             why = ": ".join(filter(None, (run["error_type"], run["last_error"])))
-            sentence = (
-                f"{name} is dead: {why or 'its error was pruned'}; `rowcall runs show {self.run_id}` shows the run"
-            )
-            raise NoResult(self.run_id, run["status"], sentence)
+            sentence = f"{name} is dead: {why or 'its error was pruned or erased'}"
+            raise NoResult(self.run_id, run["status"], f"{sentence}; `rowcall runs show {self.run_id}` shows the run")
         if run["pruned_at"] is not None:
-            raise NoResult(self.run_id, run["status"], f"{name} succeeded, but its result was pruned")
+            raise NoResult(self.run_id, run["status"], f"{name} succeeded, but its result was pruned or erased")
         return run["result"]
