@@ -14,24 +14,24 @@ from rowcall_api.http.auth import operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import app_transaction, transaction
 from rowcall_api.rights import must_be_allowed_to_enqueue, shown
-from rowcall_api.schemas.runs import RunSchema
+from rowcall_api.schemas.runs import PartialRunSchema, RunSchema
 
 Answer = tuple[Row, int, dict[str, str]]
 View = TypeVar("View", bound=Callable[..., Any])
 
 
-def answers_with_a_run(blueprint: BodyBlueprint) -> Callable[[View], View]:
-    """Document the responses of a view that returns an `Answer`."""
+def answers_with_a_run(blueprint: BodyBlueprint, new: type[RunSchema] = RunSchema) -> Callable[[View], View]:
+    """Document the responses of a view that returns an `Answer`; `new` is the schema of a new run."""
 
     def decorate(view: View) -> View:
         replayed: View = blueprint.alt_response(
             200,
-            schema=RunSchema,
+            schema=PartialRunSchema,
             description="The run that has this key and content; without the scope `read`, only its id and status.",
             headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
         )(view)
         described: View = blueprint.response(
-            202, RunSchema, description="The new run. It is committed.", headers={"Location": "Location"}
+            202, new, description="The new run. It is committed.", headers={"Location": "Location"}
         )(replayed)
         return described
 
@@ -62,6 +62,6 @@ def enqueue_and_answer(
 def answer(run: Row, replayed: bool, own: bool = True) -> Answer:
     """The answer about a committed run; a replayed run, or one that is not the caller's `own`, may belong to others."""
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
-    run = run if own and not replayed else shown(run, "id", "status")
+    run = run if own and not replayed else shown(run, PartialRunSchema)
     location = {"Location": f"/v1/runs/{run['id']}"}
     return (run, 200, {**location, "Idempotent-Replayed": "true"}) if replayed else (run, 202, location)

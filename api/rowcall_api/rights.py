@@ -26,6 +26,7 @@ from rowcall.base.errors import (
 from rowcall.job_types import catalogue
 from rowcall.queue import BatchRun, get_run, has_queue, operations
 from rowcall_api.http.auth import KeyLimited, KeyRefused, ScopeMissing
+from rowcall_api.schemas.answers import AnswerSchema
 
 # A caller could guess these values bit by bit by filtering on them.
 TELLING = {"payload", "key", "error_type", "created_by"}
@@ -171,9 +172,9 @@ def must_be_allowed_to_steer_operation(connection: Connection, operation_id: int
         _must_be_within(criteria.get("job_type"), criteria.get("queue"))
 
 
-def shown(row: Row, *least: str) -> Row:
-    """The fields of a row that an answer shows, unless it is the caller's own request: without `read`, only these."""
-    return row if may("read") else {name: row[name] for name in least}
+def shown(row: Row, schema: type[AnswerSchema]) -> Row:
+    """The fields of a row that an answer shows, unless it is the caller's own request."""
+    return row if may("read") else {name: row[name] for name in schema.least}
 
 
 def may(scope: str) -> bool:

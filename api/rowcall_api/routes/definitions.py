@@ -28,6 +28,7 @@ from rowcall_api.schemas.definitions import (
     DefinitionsQuery,
     OccurrenceListSchema,
     OccurrencesQuery,
+    PartialDefinitionSchema,
     PreviewQuery,
     PreviewSchema,
     PutHeaders,
@@ -35,7 +36,7 @@ from rowcall_api.schemas.definitions import (
     condition_of,
     tagged,
 )
-from rowcall_api.schemas.runs import EnqueueHeaders
+from rowcall_api.schemas.runs import EnqueueHeaders, PartialRunSchema
 
 MOMENTS = ("from", "until", "asleep")
 
@@ -113,7 +114,7 @@ def remove_definition(headers: dict[str, Any], name: str) -> None:
 
 @blueprint.post("/<name>/pause")
 @blueprint.arguments(ChangeHeaders, location="headers")
-@blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
+@blueprint.response(200, PartialDefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def pause_definition(headers: dict[str, Any], name: str) -> Shown:
     """Pause this definition: its later nominal times are recorded as skipped."""
@@ -124,7 +125,7 @@ def pause_definition(headers: dict[str, Any], name: str) -> Shown:
 
 @blueprint.post("/<name>/resume")
 @blueprint.arguments(ChangeHeaders, location="headers")
-@blueprint.response(200, DefinitionSchema, headers={"ETag": "ETag"})
+@blueprint.response(200, PartialDefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def resume_definition(headers: dict[str, Any], name: str) -> Shown:
     """Resume this definition from now on."""
@@ -135,7 +136,7 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
 
 @blueprint.post("/<name>/run-now")
 @blueprint.arguments(EnqueueHeaders, location="headers")
-@answers_with_a_run(blueprint)
+@answers_with_a_run(blueprint, PartialRunSchema)
 @needs("operate")
 def run_definition_now(headers: dict[str, Any], name: str) -> Answer:
     """Enqueue one run of this definition now, in addition to its schedule.
@@ -205,8 +206,7 @@ def _shown(row: Row) -> Shown:
 
 
 def _steered(row: Row) -> Shown:
-    """Return a changed definition; without the scope `read`, only its name and pause."""
-    return rights.shown(_with_content(row), "name", "paused_at"), 200, tagged(row)
+    return rights.shown(_with_content(row), PartialDefinitionSchema), 200, tagged(row)
 
 
 def _with_content(row: Row) -> dict[str, Any]:

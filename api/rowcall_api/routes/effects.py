@@ -10,7 +10,7 @@ from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.rights import must_be_allowed_to_resolve, shown
-from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, ResolveSchema
+from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, PartialEffectSchema, ResolveSchema
 
 blueprint = BodyBlueprint(
     "effects",
@@ -54,7 +54,7 @@ def show_effect(kind: str, effect_id: int) -> Row:
 
 @blueprint.post("/<string:kind>/<int:effect_id>/resolve")
 @blueprint.arguments(ResolveSchema)
-@blueprint.response(200, EffectSchema)
+@blueprint.response(200, PartialEffectSchema)
 @needs("operate")
 def resolve_effect(answer: dict[str, Any], kind: str, effect_id: int) -> Row:
     """Record whether an unknown effect happened.
@@ -65,4 +65,4 @@ def resolve_effect(answer: dict[str, Any], kind: str, effect_id: int) -> Row:
     with transaction() as connection:
         must_be_allowed_to_resolve(connection, kind, effect_id)
         effect = effects.resolve(connection, kind, effect_id, answer["happened"], operator(), answer["reference"])
-    return shown(effect, "kind", "id", "state")
+    return shown(effect, PartialEffectSchema)

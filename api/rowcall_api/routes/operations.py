@@ -21,9 +21,11 @@ from rowcall_api.schemas.operations import (
     OperationPreviewSchema,
     OperationSchema,
     OperationsQuery,
+    PartialOperationSchema,
     RefusalListSchema,
     RefusalsQuery,
     RequestedSchema,
+    SampleSchema,
     StartSchema,
 )
 from rowcall_api.schemas.runs import EnqueueHeaders
@@ -47,7 +49,7 @@ def preview_operation(sent: dict[str, Any]) -> dict[str, Any]:
     with transaction() as connection:
         queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
         found = operations.preview(connection, requested)
-    return {**vars(found), "samples": [shown(run, "id", "status") for run in found.samples]}
+    return {**vars(found), "samples": [shown(run, SampleSchema) for run in found.samples]}
 
 
 @blueprint.post("")
@@ -55,7 +57,7 @@ def preview_operation(sent: dict[str, Any]) -> dict[str, Any]:
 @blueprint.arguments(EnqueueHeaders, location="headers")
 @blueprint.alt_response(
     200,
-    schema=OperationSchema,
+    schema=PartialOperationSchema,
     description="The operation that an earlier request with this key started; without the scope `read`, only its id"
     " and status.",
     headers={"Location": "Location", "Idempotent-Replayed": "Idempotent-Replayed"},
@@ -74,7 +76,7 @@ def start_operation(sent: dict[str, Any], headers: dict[str, Any]) -> tuple[Row,
         started = operations.start(connection, requested, operator(), headers["idempotency_key"])
     location = {"Location": f"/v1/operations/{started.operation['id']}"}
     if started.replayed:
-        return shown(started.operation, "id", "status"), 200, {**location, "Idempotent-Replayed": "true"}
+        return shown(started.operation, PartialOperationSchema), 200, {**location, "Idempotent-Replayed": "true"}
     return started.operation, 202, location
 
 
@@ -110,7 +112,7 @@ def list_operation_refusals(query: dict[str, Any], operation_id: int) -> dict[st
 
 
 @blueprint.post("/<int:operation_id>/stop")
-@blueprint.response(200, OperationSchema)
+@blueprint.response(200, PartialOperationSchema)
 @needs("operate")
 def stop_operation(operation_id: int) -> Row:
     """Stop an operation before its next batch.  The runs that it has changed stay as they are."""
@@ -118,7 +120,7 @@ def stop_operation(operation_id: int) -> Row:
 
 
 @blueprint.post("/<int:operation_id>/continue")
-@blueprint.response(200, OperationSchema)
+@blueprint.response(200, PartialOperationSchema)
 @needs("operate")
 def continue_operation(operation_id: int) -> Row:
     """Continue an operation that waits after its canary, or that was stopped."""
@@ -129,7 +131,7 @@ def _steered(event: Callable[[Connection, int, Operator], Row], operation_id: in
     with transaction() as connection:
         must_be_allowed_to_steer_operation(connection, operation_id)
         operation = event(connection, operation_id, operator())
-    return shown(operation, "id", "status")
+    return shown(operation, PartialOperationSchema)
 
 
 def _requested(sent: dict[str, Any]) -> Requested:

@@ -14,7 +14,7 @@ from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.rights import must_be_allowed_to_change_queue, shown
-from rowcall_api.schemas.queues import QueueLimitSchema, QueueListSchema, QueueSchema, QueuesQuery
+from rowcall_api.schemas.queues import PartialQueueSchema, QueueLimitSchema, QueueListSchema, QueueSchema, QueuesQuery
 
 blueprint = BodyBlueprint("queues", __name__, url_prefix="/v1/queues", description="Queues, their pauses and limits.")
 
@@ -41,7 +41,7 @@ def show_queue(name: str) -> Row:
 
 
 @blueprint.post("/<name>/pause")
-@blueprint.response(200, QueueSchema)
+@blueprint.response(200, PartialQueueSchema)
 @needs("operate")
 def pause_queue(name: str) -> Row:
     """Stop claims from this queue: running runs continue, and all others wait.
@@ -52,7 +52,7 @@ def pause_queue(name: str) -> Row:
 
 
 @blueprint.post("/<name>/resume")
-@blueprint.response(200, QueueSchema)
+@blueprint.response(200, PartialQueueSchema)
 @needs("operate")
 def resume_queue(name: str) -> Row:
     """Allow claims from this queue again.
@@ -65,7 +65,7 @@ def resume_queue(name: str) -> Row:
 
 @blueprint.put("/<name>/limit")
 @blueprint.arguments(QueueLimitSchema)
-@blueprint.response(200, QueueSchema)
+@blueprint.response(200, PartialQueueSchema)
 @needs("operate")
 def limit_queue(sent: Mapping[str, Any], name: str) -> Row:
     """Limit how many runs of this queue run at a time, across all workers."""
@@ -83,11 +83,10 @@ def remove_queue_settings(name: str) -> None:
 
 
 def _changed(name: str, change: Callable[[Connection, str, Operator], Row]) -> Row:
-    """Change a queue's settings, and return the queue; without the scope `read`, only the settings."""
     must_be_allowed_to_change_queue(name)
     with transaction() as connection:
         change(connection, name, operator())
-        return shown(_counted(connection, name), "name", "paused_at", "max_running")
+        return shown(_counted(connection, name), PartialQueueSchema)
 
 
 def _counted(connection: Connection, name: str) -> Row:

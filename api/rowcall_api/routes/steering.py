@@ -20,8 +20,8 @@ from rowcall_api.schemas.runs import (
     CancelSchema,
     CloneHeaders,
     CloneSchema,
+    PartialRunSchema,
     RescheduleSchema,
-    RunSchema,
     SteerHeaders,
     tagged,
 )
@@ -31,7 +31,7 @@ blueprint = BodyBlueprint("steering", __name__, url_prefix="/v1/runs", descripti
 
 @blueprint.post("/<int:run_id>/retry")
 @blueprint.arguments(SteerHeaders, location="headers")
-@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@blueprint.response(200, PartialRunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
     """Queue a dead or cancelled run again, with its full number of attempts."""
@@ -41,7 +41,7 @@ def retry_run(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str,
 @blueprint.post("/<int:run_id>/cancel")
 @blueprint.arguments(CancelSchema, required=False)
 @blueprint.arguments(SteerHeaders, location="headers")
-@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@blueprint.response(200, PartialRunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
     """Cancel a waiting run; ask the worker of a running one to stop it, or cancel it by force."""
@@ -50,7 +50,7 @@ def cancel_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) ->
 
 @blueprint.post("/<int:run_id>/run-now")
 @blueprint.arguments(SteerHeaders, location="headers")
-@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@blueprint.response(200, PartialRunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
     """Make a waiting run due now; the attempts already made still count."""
@@ -60,7 +60,7 @@ def run_now(headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, s
 @blueprint.post("/<int:run_id>/reschedule")
 @blueprint.arguments(RescheduleSchema)
 @blueprint.arguments(SteerHeaders, location="headers")
-@blueprint.response(200, RunSchema, headers={"ETag": "ETag"})
+@blueprint.response(200, PartialRunSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def reschedule_run(options: dict[str, Any], headers: dict[str, Any], run_id: int) -> tuple[Row, int, dict[str, str]]:
     """Make a waiting run due at another time; the attempts already made still count."""
@@ -74,7 +74,7 @@ def reschedule_run(options: dict[str, Any], headers: dict[str, Any], run_id: int
 @blueprint.post("/<int:run_id>/clone")
 @blueprint.arguments(CloneSchema, required=False)
 @blueprint.arguments(CloneHeaders, location="headers")
-@answers_with_a_run(blueprint)
+@answers_with_a_run(blueprint, PartialRunSchema)
 @needs("operate")
 def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> Answer:
     """Enqueue a copy of this run with these changes.  The key also needs the scope to enqueue a run of its type."""
@@ -96,7 +96,7 @@ def _steered(
     with transaction() as connection:
         must_be_allowed_to_steer(connection, run_id)
         run = event(connection, run_id, operator(), _expected(headers))
-    return shown(run, "id", "status"), 200, tagged(run)
+    return shown(run, PartialRunSchema), 200, tagged(run)
 
 
 def _expected(headers: dict[str, Any]) -> Container[str] | None:

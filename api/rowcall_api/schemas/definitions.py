@@ -13,7 +13,7 @@ from werkzeug.http import parse_etags
 from rowcall.base.database import Row
 from rowcall.definitions import ContentSchema, Duration, Precondition, version_of
 from rowcall.schedule import Outcome, Overlap
-from rowcall_api.schemas.answers import page_items
+from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import ENTITY_TAGS, page_cursor
 from rowcall_api.schemas.lists.chosen import chosen_fields
 from rowcall_api.schemas.lists.pages import PageQuery
@@ -40,7 +40,7 @@ class StateSchema(Schema):
 STATE = StateSchema().fields.keys() - {"name"}
 
 
-class DefinitionSchema(ContentSchema, StateSchema):
+class DefinitionSchema(ContentSchema, StateSchema, AnswerSchema):
     """A definition in a response."""
 
     class Meta:
@@ -52,8 +52,14 @@ class DefinitionSchema(ContentSchema, StateSchema):
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Marshmallow's hook: a response contains every field, so none has a default."""
-        field_obj.required = True
+        super().on_bind_field(field_name, field_obj)
         field_obj.load_default = missing
+
+
+class PartialDefinitionSchema(DefinitionSchema):
+    """A definition; without the scope `read`, only its name and when it was paused."""
+
+    least = ("name", "paused_at")
 
 
 class SentDefinitionSchema(ContentSchema, StateSchema):

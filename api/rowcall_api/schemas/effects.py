@@ -11,7 +11,7 @@ from rowcall.base.database import LARGEST_ID
 from rowcall.effects import KINDS, STATES
 from rowcall.effects.kinds import REFERENCE_CHARACTERS
 from rowcall.job_types.declaration import NAME
-from rowcall_api.schemas.answers import page_items
+from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import Words, YesOrNo
 from rowcall_api.schemas.lists.chosen import chosen_fields
 from rowcall_api.schemas.lists.pages import FilteredPageQuery
@@ -19,7 +19,7 @@ from rowcall_api.schemas.lists.pages import FilteredPageQuery
 KIND = f"{', '.join(KINDS)}, or a kind that the app declares."
 
 
-class EffectSchema(Schema):
+class EffectSchema(AnswerSchema):
     """An external side effect that a run performed or tried to perform."""
 
     kind = fields.String(metadata={"description": KIND})
@@ -42,6 +42,12 @@ class EffectSchema(Schema):
     applied_at = fields.AwareDateTime(allow_none=True)
 
 
+class PartialEffectSchema(EffectSchema):
+    """An effect; without the scope `read`, only its kind, id and state."""
+
+    least = ("kind", "id", "state")
+
+
 class EffectsQuery(FilteredPageQuery):
     """The filters, the page size and the cursor."""
 
@@ -62,7 +68,7 @@ class EffectsQuery(FilteredPageQuery):
     chosen_fields = chosen_fields(EffectSchema, "`kind` and `id`")
 
 
-class EffectListSchema(Schema):
+class EffectListSchema(AnswerSchema):
     """A page, the newest first."""
 
     items = page_items(EffectSchema)

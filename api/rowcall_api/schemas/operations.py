@@ -68,11 +68,13 @@ class StartSchema(RequestedSchema):
     )
 
 
-class SampleSchema(Schema):
+class SampleSchema(AnswerSchema):
     """A run that matches; without the scope `read`, only its id and status."""
 
-    id = fields.Integer(required=True)
-    status = fields.String(required=True, validate=validate.OneOf([*Status]))
+    least = ("id", "status")
+
+    id = fields.Integer()
+    status = fields.String(validate=validate.OneOf([*Status]))
     job_type = fields.String()
     queue = fields.String()
     run_at = fields.AwareDateTime()
@@ -88,11 +90,11 @@ class OperationPreviewSchema(AnswerSchema):
     samples = fields.List(fields.Nested(SampleSchema), metadata={"description": f"Up to {SAMPLES} of them."})
 
 
-class OperationSchema(Schema):
-    """An operation; without the scope `read`, only its id and status."""
+class OperationSchema(AnswerSchema):
+    """An operation."""
 
-    id = fields.Integer(required=True)
-    status = fields.String(required=True, validate=validate.OneOf([*OperationStatus]))
+    id = fields.Integer()
+    status = fields.String(validate=validate.OneOf([*OperationStatus]))
     action = fields.String(validate=ACTIONS)
     filter = fields.Dict(keys=fields.String(), metadata={"description": "The filter as it was sent."})
     run_at = fields.AwareDateTime(allow_none=True)
@@ -112,6 +114,12 @@ class OperationSchema(Schema):
     created_at = fields.AwareDateTime()
     updated_at = fields.AwareDateTime()
     finished_at = fields.AwareDateTime(allow_none=True)
+
+
+class PartialOperationSchema(OperationSchema):
+    """An operation; without the scope `read`, only its id and status."""
+
+    least = ("id", "status")
 
 
 class OperationsQuery(PageQuery):

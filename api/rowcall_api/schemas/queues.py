@@ -27,6 +27,12 @@ class QueueSchema(QueueStatsSchema, AnswerSchema):
     )
 
 
+class PartialQueueSchema(QueueSchema):
+    """A queue; without the scope `read`, only its settings."""
+
+    least = ("name", "paused_at", "max_running")
+
+
 class QueueListSchema(AnswerSchema):
     """A page of queues, by name."""
 

@@ -162,6 +162,12 @@ class RunSchema(AnswerSchema):
         return {**run, "allowed_events": allowed_events(run)} if "pruned_at" in run else run
 
 
+class PartialRunSchema(RunSchema):
+    """A run; without the scope `read`, only its id and status."""
+
+    least = ("id", "status")
+
+
 class ListedRunSchema(RunSchema):
     """A run in a list: `payload` and `result` are left out unless the request names them."""
 
