@@ -17,6 +17,8 @@ from rowcall.access.audit import Operator
 from rowcall.base import database, logs
 from rowcall.base.database import PgConnection
 from rowcall.local_postgres.server import open_server
+from rowcall.queue.failures.count import count_failures
+from rowcall.queue.series.histogram import BUCKETS
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
 from tests.support.processes import wait_until
@@ -26,6 +28,9 @@ SIZES = (1_000_000, 10_000_000)
 
 # Reading up to twice as much is what a deeper index and colder pages cost.
 GROWS = 2.0
+
+# The newest run that is dead.
+DEAD_ID = SIZES[-1] + 10_000
 
 # Autovacuum would read the same tables.
 OPTIONS = {"autovacuum": "off", "max_wal_size": "8GB", "checkpoint_timeout": "1h", "fsync": "off"}
@@ -44,27 +49,42 @@ INSERT INTO rowcall.generated_files (type, date, key, run_id, lease_no, content_
 VALUES ('report', '2026-01-01', 'csv', 1, 1, '', 'applied', now())
 """
 
-# Finished runs, one a second, the newest last.  One of 100 is dead, one of 10 has a key, an email and a line in the
-# audit log, and one of 50 belongs to the definition.
+# Finished runs, one a second, the newest last.  One of 100 is dead and has an attempt and a log, one of 10 has a key,
+# an email and a line in the audit log, and one of 50 belongs to the definition.
 FINISHED = """
 INSERT INTO rowcall.job_runs
-    (job_type, queue, status, payload, created_at, run_at, finished_at, failed_at, error_type, attempts, lease_no,
+    (id, job_type, queue, status, payload, created_at, run_at, finished_at, failed_at, error_type, attempts, lease_no,
     idempotency_key, definition_id)
-SELECT 'type-' || number %% 20, 'queue-' || number %% 10, CASE WHEN number %% 100 = 0 THEN 'dead' ELSE 'succeeded' END,
+OVERRIDING SYSTEM VALUE
+SELECT number + 10000, 'type-' || number %% 20, 'queue-' || number %% 10,
+    CASE WHEN number %% 100 = 0 THEN 'dead' ELSE 'succeeded' END,
     jsonb_build_object('user_id', number), moment, moment, moment,
     CASE WHEN number %% 100 = 0 THEN moment END, CASE WHEN number %% 100 = 0 THEN 'ValueError' END, 1, 1,
     CASE WHEN number %% 10 = 0 THEN 'key-' || number END,
     CASE WHEN number %% 50 = 0 THEN (SELECT id FROM rowcall.job_definitions WHERE name = 'nightly') END
 FROM generate_series(%(first)s, %(last)s) AS number,
     LATERAL (SELECT now() - (%(most)s - number) * interval '1 second' AS moment) AS moments;
-INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker)
-SELECT id, 1, 1, 'give up', 'bench' FROM rowcall.job_runs WHERE id > %(first)s + 10000 AND status = 'dead';
+INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error_type, error)
+SELECT id, 1, 1, 'give up', 'bench', finished_at, finished_at, error_type, 'no answer from host ' || id %% 7
+FROM rowcall.job_runs WHERE id BETWEEN %(first)s + 10000 AND %(last)s + 10000 AND status = 'dead';
+INSERT INTO rowcall.run_logs (run_id, line_no, lease_no, lease_line_no, logged_at, level, text)
+SELECT id, line, 1, line, finished_at, 'info', 'asking the host, try ' || line
+FROM rowcall.job_runs, generate_series(1, 20) AS line
+WHERE id BETWEEN %(first)s + 10000 AND %(last)s + 10000 AND status = 'dead';
 INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state, applied_at)
 SELECT 'mail:' || id, id, 1, '', 'applied', created_at FROM rowcall.job_runs
-WHERE id > %(first)s + 10000 AND id %% 10 = 0;
+WHERE id BETWEEN %(first)s + 10000 AND %(last)s + 10000 AND id %% 10 = 0;
 INSERT INTO rowcall.audit_log (at, who, action, subject, subject_id)
 SELECT created_at, 'api:bench', 'retry', 'run', id FROM rowcall.job_runs
-WHERE id > %(first)s + 10000 AND id %% 10 = 0;
+WHERE id BETWEEN %(first)s + 10000 AND %(last)s + 10000 AND id %% 10 = 0;
+"""
+
+# What two workers count in 8 days, which is how long counts are kept.
+COUNTS = f"""
+INSERT INTO rowcall.run_counts
+SELECT minute, 'type-' || type, 'worker-' || worker, 1, 0, 0, 0, 0, 0, histogram, histogram
+FROM generate_series(date_trunc('minute', now()) - interval '8 days', now(), interval '1 minute') AS minute,
+    generate_series(0, 19) AS type, generate_series(1, 2) AS worker, array_fill(1, ARRAY[{BUCKETS}]) AS histogram
 """
 
 READ = """
@@ -83,14 +103,16 @@ MORE = (
     "/v1/runs?job_type=type-7",
     "/v1/runs?job_type=none",
     "/v1/runs?definition=nightly",
-    "/v1/runs?key=key-500",
+    "/v1/runs?key=key-10000000",
+    "/v1/runs/{dead_id}/attempts",
+    "/v1/runs/{dead_id}/log",
     "/v1/runs?error_type=ValueError&order=asc",
     "/v1/runs?count=true",
     "/v1/effects?order=asc",
     "/v1/effects?state=unknown",
-    "/v1/effects?run_id={run_id}",
+    "/v1/effects?run_id={dead_id}",
     "/v1/audit?order=asc",
-    "/v1/audit?subject=run&subject_id={run_id}",
+    "/v1/audit?subject=run&subject_id={dead_id}",
     "/v1/audit?who=nobody",
 )
 
@@ -108,11 +130,12 @@ def compare_sizes() -> None:
         migrate(url, lock_timeout=3)
         with _client(url) as (app, key, connection):
             database.fetch_all(connection, WAITING)
-            parts = {"run_id": 500, "effect_id": 1, "file_id": 1, "operation_id": 1, "key_id": 1, "name": "nightly"}
+            database.fetch_all(connection, COUNTS)
+            parts = {"run_id": 500, "dead_id": DEAD_ID, "effect_id": 1, "file_id": 1, "operation_id": 1, "key_id": 1}
             found: dict[str, list[int]] = {}
             for size, before in zip(SIZES, (0, *SIZES), strict=False):
                 _fill(connection, before, size)
-                for path in addresses(app, {**parts, "kind": "sent_emails"}):
+                for path in addresses(app, {**parts, "name": "nightly", "kind": "sent_emails"}):
                     found.setdefault(path, []).append(_blocks(app, key, path, connection))
     click.echo(f"\nblocks that a request reads, with {SIZES[0]:,} and {SIZES[1]:,} runs")
     for path, (few, many) in sorted(found.items(), key=lambda entry: -entry[1][1] / max(entry[1][0], 1)):
@@ -146,11 +169,14 @@ def _client(url: str) -> Iterator[tuple[flask.Flask, str, PgConnection]]:
 
 
 def _fill(connection: PgConnection, before: int, size: int) -> None:
-    """Add finished runs up to this size, in portions, and let the planner know them."""
+    """Add older finished runs up to this size, in portions, count them, and let the planner know them."""
     began = time.monotonic()
-    for first in range(before + 1, size + 1, 500_000):
-        values = {"first": first, "last": min(first + 499_999, size), "most": SIZES[-1]}
+    most = SIZES[-1]
+    for first in range(most - size + 1, most - before + 1, 500_000):
+        values = {"first": first, "last": min(first + 499_999, most - before), "most": most}
         database.fetch_all(connection, FINISHED, values)
+    while count_failures(connection):
+        pass
     database.fetch_all(connection, "VACUUM ANALYZE")
     click.echo(f"filled up to {size:,} runs in {time.monotonic() - began:,.0f} s")
 
