@@ -73,6 +73,7 @@ def served(
             env={**environment, "ROWCALL_RATE_LIMIT": "0", "ROWCALL_LOG_FORMAT": "json", **settings},
             stdout=output,
             stderr=output,
+            start_new_session=True,  # so that a test can signal the whole group, as a terminal does
         )
     try:
         wait_until(lambda: b'"api started"' in log.read_bytes() or process.poll() is not None, "the API has started")

@@ -15,7 +15,7 @@ from rowcall.base import database
 from rowcall.base.database import connect
 from tests.cli.test_up import beside, home
 from tests.support.live_terminal import LiveTerminal, live_terminal
-from tests.support.processes import living_with, rowcall
+from tests.support.processes import NOHUP, living_with, rowcall
 
 __all__ = ["beside", "home"]  # fixtures
 
@@ -157,6 +157,20 @@ except Stop:
 def test_of_two_signals_at_once_the_second_is_ignored_without_a_word() -> None:
     ended = subprocess.run([sys.executable, "-c", TWO_SIGNALS], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "stopped\n", "")
+
+
+HANGUP = """
+import os, signal
+from rowcall.cli.up.processes import listen_to_signals
+listen_to_signals()
+os.kill(os.getpid(), signal.SIGHUP)
+print("alive")
+"""
+
+
+def test_started_by_nohup_it_outlives_its_terminal() -> None:
+    ended = subprocess.run([*NOHUP, sys.executable, "-c", HANGUP], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "alive\n", "")
 
 
 @pytest.mark.parametrize("plain", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,12 +18,13 @@ import pytest
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from rowcall.base.child_processes import own_command
 from rowcall_api.app import create_app
 from rowcall_api.http.server import is_no_timeout
 from rowcall_migrations.migrate import migrate
 from tests.api.serving import JSON, Server, request, send, served
 from tests.support.gate import Gate, gate
-from tests.support.processes import wait_until
+from tests.support.processes import NOHUP, children_of, ignores, wait_until
 from tests.support.server import own_server
 
 NOOP = json.dumps({"job_type": "noop", "payload": {"hello": "world"}}).encode()
@@ -70,20 +71,39 @@ def enqueue(key: str, idempotency_key: str, *headers: str) -> bytes:
     return request("POST", "/v1/runs", key, JSON, f"Idempotency-Key: {idempotency_key}", *headers, body=NOOP)
 
 
+@pytest.mark.parametrize("send_signal", [os.kill, os.killpg])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_request_under_way_is_answered_when_the_server_is_told_to_stop_and_nobody_else_is_let_in(
-    key: str, barred: Gate, asking: ThreadPoolExecutor, module_url: str, environment: dict[str, str], tmp_path: Path
+    number: signal.Signals,
+    send_signal: Callable[[int, int], None],
+    key: str,
+    barred: Gate,
+    asking: ThreadPoolExecutor,
+    module_url: str,
+    environment: dict[str, str],
+    tmp_path: Path,
 ) -> None:
+    asked = f"{number.name}-{send_signal.__name__}"
     with served(environment, tmp_path) as server:
         barred.hold_commit("job_runs")
-        under_way = asking.submit(server.ask, enqueue(key, "stopped"))
+        under_way = asking.submit(server.ask, enqueue(key, asked))
         barred.wait()
-        server.process.send_signal(signal.SIGTERM)
+        # A terminal that closes signals the whole group.
+        send_signal(server.process.pid, number)
         wait_until(server.refuses, "the server refuses connections")
         assert (server.process.poll(), under_way.done()) == (None, False)
         barred.open()
         assert under_way.result().status == 202
         assert server.process.wait() == 0
-    assert runs_on(module_url, "stopped") == 1
+    assert runs_on(module_url, asked) == 1
+
+
+def test_a_server_started_by_nohup_outlives_its_terminal(environment: dict[str, str], tmp_path: Path) -> None:
+    with served(environment, tmp_path, [*NOHUP, *own_command()]) as server:
+        wait_until(lambda: server.ask(request("GET", "/healthz", "")).status == 200, "it serves")
+        pids = [server.process.pid, *children_of(server.process.pid)]
+        assert len(pids) > 1
+        assert [ignores(pid, signal.SIGHUP) for pid in pids] == [True] * len(pids)
 
 
 def test_a_client_that_is_cut_off_in_the_middle_of_a_request_can_repeat_it(

@@ -16,6 +16,9 @@ from tests.support import preloaded
 ROOT = Path(__file__).parents[2]
 APPS = ROOT / "tests" / "support" / "apps"
 
+# Starts a command as nohup does.
+NOHUP = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")
+
 # Generous: a process that takes longer, even on a busy machine, hangs.
 LIMIT_SECONDS = 120.0
 # The time between two checks; no test asserts how long something takes.
@@ -121,6 +124,17 @@ def wait_until(holds: Callable[[], object], what: str) -> None:
     while not holds():
         assert time.monotonic() < until, f"waited {LIMIT_SECONDS:g} seconds for this: {what}"
         time.sleep(POLL_SECONDS)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started, and that are alive."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def ignores(pid: int, number: signal.Signals) -> bool:
+    """Whether a process ignores a signal."""
+    [mask] = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "SigIgn" in line]
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def living_with(marker: str) -> dict[int, str]:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import logging
 import resource
+import signal
 import socket
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,17 @@ class Master(Arbiter):
     meanwhile would wait for a response that never comes instead of trying another server at once.
     """
 
+    def init_signals(self) -> None:
+        """Listen to signals (gunicorn's hook), but not to SIGHUP if nohup has it ignored."""
+        hangup = signal.getsignal(signal.SIGHUP)
+        super().init_signals()
+        if hangup is signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, hangup)
+
+    def handle_hup(self) -> None:
+        """Stop gracefully, because the terminal has closed (gunicorn's hook); there is no configuration to reload."""
+        self.handle_term()
+
     def stop(self, graceful: bool = True) -> None:
         """Stop the processes, gracefully or at once (gunicorn's hook)."""
         for listener in self.LISTENERS:
@@ -84,6 +96,13 @@ class Master(Arbiter):
 
 class Worker(receiving.ReceivingWorker):
     """gunicorn's threaded worker, which also returns its own errors as problem documents."""
+
+    def init_signals(self) -> None:
+        """Listen to signals (gunicorn's hook), and leave SIGHUP, which a terminal sends to all, to the master."""
+        hangup = signal.getsignal(signal.SIGHUP)
+        super().init_signals()
+        # Not SIG_IGN, unless nohup has set it: programs started by an app's route would inherit that.
+        signal.signal(signal.SIGHUP, hangup if hangup is signal.SIG_IGN else lambda *_: None)
 
     def init_process(self) -> None:
         """Initialize the new process (gunicorn's hook)."""

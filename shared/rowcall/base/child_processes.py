@@ -1,4 +1,4 @@
-"""Child processes of Rowcall: how to start them, and how they end with their parent, even after SIGKILL."""
+"""Processes of Rowcall: how to start child processes, how they end with their parent, and which signals stop them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def own_command(*words: str) -> list[str]:
     -P keeps Python from importing a local folder that has the name of one of Rowcall's packages.
     """
     return [sys.executable, "-P", "-m", "rowcall.cli", *words]
+
+
+def stop_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that ask this process to stop; SIGHUP, of a closed terminal, unless nohup has it ignored."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        return (signal.SIGTERM, signal.SIGINT)
+    return (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def die_with(parent: int, number: signal.Signals) -> None:

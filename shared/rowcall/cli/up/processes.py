@@ -22,7 +22,7 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.child_processes import dies_with_us, own_command
+from rowcall.base.child_processes import dies_with_us, own_command, stop_signals
 from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
@@ -155,8 +155,8 @@ def listen_to_signals() -> None:
             stopped = True
             raise Stop
 
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, stop)
+    for number in stop_signals():
+        signal.signal(number, stop)
 
 
 def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:
