@@ -167,7 +167,7 @@ def test_a_run_left_behind_by_a_dead_worker_is_taken_over(shop: dict[str, str]) 
     assert (run["status"], run["attempts"], run["lease_no"]) == ("succeeded", 3, 4)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_worker_that_stays_stops_when_told_and_gives_back_what_it_could_not_finish(
     shop: dict[str, str], number: signal.Signals
 ) -> None:

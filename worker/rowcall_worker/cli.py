@@ -61,7 +61,10 @@ def worker_command() -> None:
     "--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Number of worker processes."
 )
 def run_command(processes: int, **options: Any) -> None:
-    """Keep performing due runs.  SIGTERM or Ctrl-C lets running handlers finish; a second one stops at once."""
+    """Keep performing due runs, until SIGTERM, Ctrl-C or the end of the terminal; running handlers may finish.
+
+    A second SIGTERM or Ctrl-C stops at once.
+    """
     if processes > 1:
         from rowcall_worker.runtime.supervisor import supervise_processes
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from types import FrameType
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+from rowcall.base.child_processes import stop_signals
 
 # The exit code of a process that this signal ended, as a shell reports it.
 ENDED_BY_SIGNAL = 128
@@ -19,12 +19,13 @@ class StopSignal:
     def __init__(self, wake: Callable[[], None]) -> None:
         self.asked = False
         self._wake = wake
-        for number in SIGNALS:
+        for number in stop_signals():
             signal.signal(number, self._receive)
 
     def _receive(self, number: int, _: FrameType | None) -> None:
-        if self.asked:
+        if not self.asked:
+            self.asked = True
+            self._wake()
+        elif number != signal.SIGHUP:  # when a terminal closes, both its shell and the kernel may send it
             # Handlers may hang and the database may be gone, so let the leases expire.
             os._exit(ENDED_BY_SIGNAL + number)
-        self.asked = True
-        self._wake()

@@ -9,9 +9,8 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-from rowcall.base.child_processes import dies_with_us, own_command
+from rowcall.base.child_processes import dies_with_us, own_command, stop_signals
 from rowcall.base.errors import RowcallError
-from rowcall_worker.runtime.signals import SIGNALS
 
 # How often to check whether a process has ended by itself.
 POLL_SECONDS = 0.1
@@ -40,7 +39,7 @@ def supervise_processes(count: int) -> None:
 
 
 def _pass_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-    """Pass SIGTERM and Ctrl-C to the children; the returned list collects the signals passed."""
+    """Pass the signals that stop a worker to the children; the returned list collects the signals passed."""
     passed: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
@@ -48,6 +47,6 @@ def _pass_on(children: Sequence[subprocess.Popen[bytes]]) -> list[int]:
         for child in children:
             child.send_signal(number)
 
-    for number in SIGNALS:
+    for number in stop_signals():
         signal.signal(number, pass_on)
     return passed

@@ -1,0 +1,55 @@
+"""Signals to a worker: a closed terminal stops it gently, and a second signal says what it leaves behind."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rowcall.base.child_processes import own_command
+from tests.support.processes import NOHUP, children_of, ignores, read_until, running, wait_until
+from tests.support.shop import Shop
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], fresh_url: str) -> Shop:
+    return Shop(environment, fresh_url)
+
+
+@pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_that_is_heard_twice_does_not_end_it_at_once(
+    shop: Shop, tmp_path: Path, first: signal.Signals
+) -> None:
+    run_id = shop.ask("shop_wait", doors=str(tmp_path))
+    with running(shop.environment, "worker", "run", "--grace", "3600") as worker:
+        shop.wait_for_knock(run_id)
+        worker.send_signal(first)
+        read_until(worker, "worker stopping")
+        worker.send_signal(signal.SIGHUP)
+        shop.open_door(run_id)
+        said, _ = worker.communicate()
+        assert worker.returncode == 0, said
+    assert shop.row(run_id)["status"] == "succeeded"
+
+
+def test_each_of_several_processes_is_stopped_gently_when_the_terminal_closes(shop: Shop, tmp_path: Path) -> None:
+    run_id = shop.ask("shop_wait", doors=str(tmp_path))
+    with running(shop.environment, "worker", "run", "--grace", "0.1", "--processes", "2") as workers:
+        shop.wait_for_knock(run_id)
+        workers.send_signal(signal.SIGHUP)
+        said, _ = workers.communicate()
+        assert (workers.returncode, said.count('"worker stopped"')) == (0, 2), said
+    assert shop.row(run_id)["status"] == "queued"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_started_by_nohup_it_outlives_its_terminal(shop: Shop, processes: int) -> None:
+    command = [*NOHUP, *own_command("worker", "run", "--processes", str(processes))]
+    run_id = shop.ask("noop")
+    with subprocess.Popen(command, env=shop.environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT) as worker:
+        wait_until(lambda: shop.row(run_id)["status"] == "succeeded", "it works")
+        pids = [worker.pid, *(children_of(worker.pid) if processes > 1 else ())]
+        assert [ignores(pid, signal.SIGHUP) for pid in pids] == [True] * len(pids)
+        worker.terminate()
