@@ -46,6 +46,7 @@ MEANINGS = {
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
     LogEvent.WORKER_STOPPING: "The worker was told to stop, and finishes its runs.",
     LogEvent.WORKER_STOPPED: "The worker has ended.",
+    LogEvent.WORKER_ENDED: "A second signal ended the worker; these runs stay running until their leases expire.",
 }
 
 

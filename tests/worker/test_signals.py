@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,24 @@ def test_started_by_nohup_it_outlives_its_terminal(shop: Shop, processes: int) -
         pids = [worker.pid, *(children_of(worker.pid) if processes > 1 else ())]
         assert [ignores(pid, signal.SIGHUP) for pid in pids] == [True] * len(pids)
         worker.terminate()
+
+
+def test_a_second_signal_names_the_runs_that_are_left_and_the_end_of_their_leases(shop: Shop, tmp_path: Path) -> None:
+    run_ids = shop.ask_many("shop_wait", [{"doors": str(tmp_path / name)} for name in ("one", "two")])
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with running(shop.environment, "worker", "run", "--grace", "3600") as worker:
+        for run_id in run_ids:
+            shop.wait_for_knock(run_id)
+        worker.terminate()
+        read_until(worker, "worker stopping")
+        worker.terminate()
+        said, _ = worker.communicate()
+    assert worker.returncode == 128 + signal.SIGTERM
+    [line] = map(json.loads, said.splitlines())
+    assert (line["event"], line["runs"], sorted(line["run_ids"])) == ("worker ended at once", 2, run_ids)
+    rows = [shop.row(run_id) for run_id in run_ids]
+    assert [row["status"] for row in rows] == ["running", "running"]
+    # The worker counts from before its heartbeat, the database from when it got it.
+    first, last = min(row["started_at"] for row in rows), max(row["locked_until"] for row in rows)
+    assert first < datetime.fromisoformat(line["leases_end_at"]) <= last

@@ -63,7 +63,7 @@ def worker_command() -> None:
 def run_command(processes: int, **options: Any) -> None:
     """Keep performing due runs, until SIGTERM, Ctrl-C or the end of the terminal; running handlers may finish.
 
-    A second SIGTERM or Ctrl-C stops at once.
+    A second SIGTERM or Ctrl-C stops at once, and names the runs that are left until their leases expire.
     """
     if processes > 1:
         from rowcall_worker.runtime.supervisor import supervise_processes

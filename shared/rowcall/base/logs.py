@@ -54,6 +54,7 @@ class LogEvent(StrEnum):
     WORKER_STARTED = "worker started"
     WORKER_STOPPING = "worker stopping"
     WORKER_STOPPED = "worker stopped"
+    WORKER_ENDED = "worker ended at once"
 
 
 # The id and the lease_no of the run that this thread works on.

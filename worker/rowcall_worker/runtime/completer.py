@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from psycopg2.errors import LockNotAvailable
 
@@ -44,6 +45,9 @@ ENDS = {
 # How long a stopping worker tries to return runs whose rows are locked, perhaps by its own heartbeat, and how often.
 RELEASE_SECONDS = 5.0
 LOCKED_STEP_SECONDS = 0.05
+
+# How many of the runs that a worker leaves behind its last line names.
+NAMED_MOST = 100
 
 
 @dataclass(frozen=True)
@@ -234,6 +238,18 @@ class Completer:
             return give_up(connection, lease, failure, log)
         delay = self.catalogue[claimed.job_type].backoff.delay(claimed.attempt) if error.after is None else error.after
         return fail(connection, lease, failure, delay, log)
+
+
+def log_abandoned(worker: str, runs: Sequence[InFlightRun]) -> None:
+    """Log, in one line, the runs of a worker that ends at once, and when the last of their leases expires."""
+    left = timedelta(seconds=max((run.deadline for run in runs), default=0.0) - elapsed())
+    log().warning(
+        LogEvent.WORKER_ENDED,
+        worker=worker,
+        runs=len(runs),
+        run_ids=[run.claimed.run_id for run in runs[:NAMED_MOST]],
+        leases_end_at=(datetime.now(UTC) + left).isoformat(timespec="seconds") if runs else None,
+    )
 
 
 def named(run: InFlightRun) -> dict[str, object]:

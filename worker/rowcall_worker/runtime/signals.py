@@ -14,11 +14,14 @@ ENDED_BY_SIGNAL = 128
 
 
 class StopSignal:
-    """Records whether the worker was asked to stop; `wake` interrupts the main thread's wait."""
+    """Records whether the worker was asked to stop; `wake` interrupts the main thread's wait.
 
-    def __init__(self, wake: Callable[[], None]) -> None:
-        self.asked = False
-        self._wake = wake
+    `last_words` logs what the worker leaves behind if it ends at once.  It must take no lock: this thread may hold it.
+    """
+
+    def __init__(self, wake: Callable[[], None], last_words: Callable[[], None]) -> None:
+        self.asked = self._ending = False
+        self._wake, self._last_words = wake, last_words
         for number in stop_signals():
             signal.signal(number, self._receive)
 
@@ -27,5 +30,10 @@ class StopSignal:
             self.asked = True
             self._wake()
         elif number != signal.SIGHUP:  # when a terminal closes, both its shell and the kernel may send it
-            # Handlers may hang and the database may be gone, so let the leases expire.
-            os._exit(ENDED_BY_SIGNAL + number)
+            try:
+                if not self._ending:  # a third signal ends a worker whose log nobody reads
+                    self._ending = True
+                    self._last_words()
+            finally:
+                # Handlers may hang and the database may be gone, so let the leases expire.
+                os._exit(ENDED_BY_SIGNAL + number)

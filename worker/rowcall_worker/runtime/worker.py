@@ -30,7 +30,7 @@ from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.claims.suspects import Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS
-from rowcall_worker.runtime.completer import RELEASE_SECONDS, Completer
+from rowcall_worker.runtime.completer import RELEASE_SECONDS, Completer, log_abandoned
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import Heartbeat, notified
@@ -118,7 +118,7 @@ class Worker:
         task, started = self._task, elapsed()
         # Before it registers: otherwise a signal could kill a registered worker, which would count as alive until its
         # heartbeat is late.
-        stop = StopSignal(self.in_flight.quiet.set)
+        stop = StopSignal(self.in_flight.quiet.set, lambda: log_abandoned(self.id, list(self.in_flight.runs.values())))
         self._watchdog.start()
         self._register(stop)
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
