@@ -18,6 +18,7 @@ from rowcall.base.errors import RowcallError
 from rowcall.cli import extras
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import discard_output, in_foreground
+from rowcall.cli.up.alone import alone
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
 from rowcall.cli.up.reports import Reports
@@ -44,8 +45,14 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
         raise RowcallError("up starts the API, which needs the api extra: pip install 'rowcall[api]'")
     is_example = choose_app()
     chosen = settings.read()
-    if chosen.database_url:
-        confirm(f"this migrates {_named(chosen.database_url)} and starts a worker on it", yes)
+    with alone(chosen.home, os.getpid()):
+        if chosen.database_url:
+            confirm(f"this migrates {_named(chosen.database_url)} and starts a worker on it", yes)
+        _run(chosen, port, is_example)
+
+
+def _run(chosen: settings.Settings, port: int | None, is_example: bool) -> None:
+    """Run `up` until a signal, with the view if a person watches and the extra for it is installed."""
     can_draw, has_rich = _can_draw(), find_spec("rich") is not None
     if can_draw and has_rich:
         # Loaded only here: no other command needs rich.

@@ -27,6 +27,7 @@ from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
+from rowcall.cli.up.alone import note_api
 from rowcall.cli.up.demo import Asked, Demo, asked, prepared, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
@@ -88,8 +89,7 @@ class Child:
         if code is not None and code < 0:  # it could not say why
             raise RowcallError(f"`{self.command}` was killed by signal {-code}")
         if code is not None:
-            ended = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
-            raise RowcallError(f"`{self.command}` {ended}; {self.hint}")
+            raise RowcallError(f"`{self.command}` exited with code {code}; {self.hint}")
 
 
 class Stop(BaseException):
@@ -115,6 +115,7 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         # Opened here: another program could take a free port before the API opens it.
         with _listener(settings, port) as listener:
             api = url_of(listener, settings.api_host)
+            note_api(settings.home, api)
             moved = _moved(settings, listener, port)
             handed = ["api", "--listener", str(listener.fileno())]
             # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
