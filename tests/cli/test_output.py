@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -16,6 +18,31 @@ from tests.support.processes import LIMIT_SECONDS, redirected, rowcall
 from tests.support.terminal import on_terminal
 
 COMMANDS = [("runs", "list"), ("types",), ("doctor",), ("enqueue", "noop"), ("runs", "show", "1"), ("--help",)]
+
+
+@pytest.mark.parametrize("arguments", [*COMMANDS, ("runs", "list", "--watch")], ids=" ".join)
+def test_a_pipe_that_nobody_reads_ends_it_without_a_word(
+    environment: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    rowcall(environment, "enqueue", "noop")
+    assert unread(environment, *arguments) == (128 + signal.SIGPIPE, b"")
+
+
+@pytest.mark.parametrize("arguments", [("runs", "show", "999999"), ("runz",), ("worker", "once", "--limit", "x")])
+def test_an_error_that_nobody_reads_ends_it_too(environment: dict[str, str], arguments: tuple[str, ...]) -> None:
+    assert unread(environment, *arguments, errors_too=True) == (128 + signal.SIGPIPE, b"")
+
+
+def unread(environment: dict[str, str], *arguments: str, errors_too: bool = False) -> tuple[int, bytes]:
+    """Return the exit code of a command whose output goes to a closed pipe, and its errors if they do not."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    errors = writes if errors_too else subprocess.PIPE
+    ended = subprocess.run(
+        own_command(*arguments), env=environment, stdout=writes, stderr=errors, timeout=LIMIT_SECONDS, check=False
+    )
+    os.close(writes)
+    return ended.returncode, ended.stderr or b""
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)

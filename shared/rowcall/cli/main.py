@@ -54,12 +54,22 @@ OWN = {
 }
 # What a shell reports for a program that SIGINT has ended.
 INTERRUPTED = 128 + signal.SIGINT
+# What a shell reports for a program that SIGPIPE has ended, as most tools end when `head` stops reading.  Not 0, because
+# the command may not have done all, and exit codes such as that of `runs show --wait` tell a result.
+UNREAD = 128 + signal.SIGPIPE
 # An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
 
 
 class FrontDoor(Group):
     """The group of Rowcall's own commands and those that apps add."""
+
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
+        """Read the arguments, and print the help if they ask for it."""
+        try:
+            return super().make_context(*args, **options)
+        except BrokenPipeError:
+            _end_unread()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names: Rowcall's own in the order of use, then those of apps."""
@@ -86,6 +96,8 @@ class FrontDoor(Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
+        except BrokenPipeError:  # here, because click would exit with 1
+            _end_unread()
         except click.ClickException as error:
             if type(error) is not click.ClickException:
                 raise
@@ -146,6 +158,13 @@ def main() -> None:
     if sys.stdout is None:  # the shell's >&-
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
+        _run()
+    except BrokenPipeError:  # of an error's sentence
+        _end_unread()
+
+
+def _run() -> None:
+    try:
         rowcall(prog_name="rowcall")
     except RowcallError as error:
         _end(str(error), error.exit_code)
@@ -194,6 +213,12 @@ def _end_of_database(cause: Exception) -> None:
             f"lost the connection to the database: {reason}; run `rowcall doctor` to find the cause",
             DatabaseUnreachable.exit_code,
         )
+
+
+def _end_unread() -> NoReturn:
+    """End without a word: nobody reads the output any more."""
+    discard_output(errors=True)
+    sys.exit(UNREAD)
 
 
 def _end(sentence: str, code: int) -> NoReturn:

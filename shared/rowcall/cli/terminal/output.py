@@ -69,9 +69,11 @@ def wrapped(text: str, indent: int = 0, errors: bool = False) -> str:
     return "\n".join(lines).removeprefix(space).replace("\0", " ")
 
 
-def discard_output() -> None:
+def discard_output(errors: bool = False) -> None:
     """Drop what could not be written; otherwise the interpreter would try again at its end, and say so."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in filter(None, (sys.stdout, sys.stderr if errors else None)):
+        os.dup2(nowhere, stream.fileno())
 
 
 def shown(value: object) -> str:

@@ -17,7 +17,7 @@ from rowcall.base.child_processes import die_with
 from rowcall.base.errors import RowcallError
 from rowcall.cli import extras
 from rowcall.cli.terminal.confirm import confirm, yes_option
-from rowcall.cli.terminal.output import discard_output, in_foreground
+from rowcall.cli.terminal.output import in_foreground
 from rowcall.cli.up.alone import alone
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
@@ -89,8 +89,6 @@ def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) 
             wait(running.children)
     except Stop:
         click.echo("\nRowcall has stopped.")
-    except BrokenPipeError:
-        discard_output()  # nobody reads it any more, as after `| head`
 
 
 def _named(url: str) -> str:
