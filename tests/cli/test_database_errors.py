@@ -6,6 +6,7 @@ import pytest
 from psycopg2.extensions import parse_dsn
 
 from rowcall.base import database
+from rowcall.base.errors.sentences import one_line
 from tests.support.processes import rowcall
 
 # What PostgreSQL raises if a table cannot grow.
@@ -36,6 +37,13 @@ def test_a_database_whose_disk_is_full_is_not_called_a_lost_connection(
         'rowcall: the database has run out of a resource: could not extend file "base/1/2": No space left'
         " on device; free it on the database server, and try again\n"
     )
+
+
+def test_what_libpq_says_on_several_lines_is_one_sentence(environment: dict[str, str]) -> None:
+    refused = rowcall({**environment, "DATABASE_URL": "postgresql://me@127.0.0.1:1,127.0.0.1:1/x"}, "runs", "list")
+    asked = "(Is the server running on that host and accepting TCP/IP connections?)"
+    assert refused.stderr.count(f"Connection refused {asked}; c") == 2, refused.stderr
+    assert one_line("it is gone.\n\tThis may mean\n\tnothing.\n") == "it is gone (This may mean nothing)"
 
 
 @pytest.mark.parametrize("words", [["runs", "list"], ["migrate"], ["worker", "once"]], ids=" ".join)

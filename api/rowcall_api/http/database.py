@@ -20,6 +20,7 @@ from psycopg2.errors import (
 
 from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
 from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, RightsMissing
+from rowcall.base.errors.sentences import one_line
 from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
 from rowcall.schema import check_revision
@@ -83,7 +84,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
                 check_revision(connection)
         if not (error.connection_invalidated or isinstance(cause, psycopg2.OperationalError) or is_outage(cause)):
             raise
-        reason = redacted(" ".join(str(cause).split()))
+        reason = redacted(one_line(str(cause)))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error
 
 

@@ -16,6 +16,7 @@ import psycopg2.errors
 from rowcall import __version__
 from rowcall.base.database import drivers_error
 from rowcall.base.errors import DatabaseUnreachable, RowcallError
+from rowcall.base.errors.sentences import one_line
 from rowcall.base.files import FULL
 from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, SHORTAGE, is_outage, is_passing
 from rowcall.base.redaction import redacted
@@ -54,8 +55,8 @@ OWN = {
 }
 # What a shell reports for a program that SIGINT has ended.
 INTERRUPTED = 128 + signal.SIGINT
-# What a shell reports for a program that SIGPIPE has ended, as most tools end when `head` stops reading.  Not 0, because
-# the command may not have done all, and exit codes such as that of `runs show --wait` tell a result.
+# What a shell reports for a program that SIGPIPE has ended, as most tools end when `head` stops reading.  Not 0: the
+# command may not have done all, and the exit code of `runs show --wait` says whether a run succeeded.
 UNREAD = 128 + signal.SIGPIPE
 # An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
@@ -194,7 +195,7 @@ def _end_of_system(error: OSError) -> None:
 def _end_of_database(cause: Exception) -> None:
     """End with a sentence if this is an error of the database."""
     said = cause.diag.message_primary if isinstance(cause, psycopg2.Error) else None
-    reason = " ".join((said or str(cause)).split())
+    reason = one_line(said or str(cause))
     if isinstance(cause, psycopg2.errors.InsufficientPrivilege):
         _end(f"the database refuses this role: {reason}; `rowcall migrate --grants` prints the needed grants", 1)
     if isinstance(cause, psycopg2.errors.ReadOnlySqlTransaction):

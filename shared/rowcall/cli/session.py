@@ -15,6 +15,7 @@ from rowcall.access.audit import Operator
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, drivers_error, internal_transaction
 from rowcall.base.errors import RowcallError
+from rowcall.base.errors.sentences import one_line
 from rowcall.base.outages import is_outage, is_passing
 from rowcall.base.redaction import redacted
 from rowcall.local_postgres.url import database_url
@@ -53,7 +54,7 @@ def survived_outage() -> Iterator[Outage]:
     except (RowcallError, psycopg2.Error) as error:
         if not (is_outage(error) or is_passing(error)):
             raise
-        outage.reason = f"the database is not available: {' '.join(redacted(str(error)).split())}"
+        outage.reason = f"the database is not available: {one_line(redacted(str(error)))}"
 
 
 @contextmanager

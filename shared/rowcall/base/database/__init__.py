@@ -28,6 +28,7 @@ from rowcall.base.database.callers import driver_of, is_psycopg3, psycopg3_rows,
 from rowcall.base.database.callers import drivers_error as drivers_error
 from rowcall.base.database.callers import sqlstate_of as sqlstate_of
 from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
+from rowcall.base.errors.sentences import one_line
 from rowcall.base.redaction import redacted
 from rowcall.base.watched import (
     Answers,
@@ -91,7 +92,7 @@ def _connect(url: str, application_name: str, factory: type[PgConnection]) -> Pg
 def unreachable(url: str, error: Exception) -> DatabaseUnreachable:
     """Return the error for a connection that could not be opened."""
     return DatabaseUnreachable(
-        f"no connection to {redacted(url)}: {_reason(error)};"
+        f"no connection to {redacted(url)}: {one_line(str(error))};"
         " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
     )
 
@@ -284,8 +285,3 @@ def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] 
     """Run a statement and return the first column of its first row, or None."""
     row = fetch_one(connection, sql, parameters)
     return next(iter(row.values())) if row else None
-
-
-def _reason(error: Exception) -> str:
-    """Return the driver's message on one line."""
-    return " ".join(str(error).split()).rstrip(".")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 
 # The time to compare names grows with their length; no known name is longer than this.
 COMPARED_CHARACTERS = 100
+
+# Indented lines, and the period before them.
+HINT = re.compile(r"\.?((?:\n[ \t]+\S.*)+)")
 
 
 class Fault(str):
@@ -30,6 +34,12 @@ def sentence(wrong: object) -> str:
     if isinstance(wrong, (list, tuple)):
         return "; ".join(sentence(inner) for inner in wrong)
     return str(wrong).removesuffix(".")
+
+
+def one_line(text: str) -> str:
+    """Join the lines of a driver's message; libpq's hints, which are indented below an error, are in parentheses."""
+    told = HINT.sub(lambda hint: f" ({' '.join(hint[1].split()).rstrip('.')})", text.strip())
+    return "; ".join(" ".join(line.split()).rstrip(".") for line in told.splitlines() if line.strip())
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from rowcall.base.database import connect_internal, drivers_error
+from rowcall.base.errors.sentences import one_line
 from rowcall.base.redaction import redacted
 from rowcall.base.watched import InternalConnection
 from rowcall.cli.up.live.snapshot import Snapshot, read_snapshot
@@ -65,7 +66,7 @@ class Reader:
                 self.snapshot = read_snapshot(connection, self._queue, self._announced)
                 self._answered_at, self._error = time.monotonic(), None
             except Exception as error:  # whatever it is, the view shows it, and this tries again
-                self._error = redacted(" ".join(str(drivers_error(error)).split()))
+                self._error = redacted(one_line(str(drivers_error(error))))
                 _close(connection)
                 connection = None
             self._ends.wait(PAUSE_SECONDS)
