@@ -195,7 +195,9 @@ def test_a_port_in_use(well: dict[str, str], other_program: int) -> None:
     assert "stop the program that uses it, or set ROWCALL_API_PORT to another" in found["API port"]["message"]
 
 
-def test_a_port_on_which_our_own_api_answers_is_well(well: dict[str, str]) -> None:
+def test_a_port_on_which_our_own_api_answers_is_well_unless_it_serves_another_database(
+    well: dict[str, str], fresh_url: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
     api = start({**well, "ROWCALL_API_WORKERS": "1"}, "api", "--port", port)
@@ -203,6 +205,21 @@ def test_a_port_on_which_our_own_api_answers_is_well(well: dict[str, str]) -> No
         wait_until(
             lambda: "answers" in findings({**well, "ROWCALL_API_PORT": port})[1]["API port"]["message"], "it answers"
         )
+        _, found = findings({**well, "ROWCALL_API_PORT": port})
+        assert found["API port"] == {
+            "subject": "API port",
+            "good": True,
+            "message": f"a Rowcall API answers on 127.0.0.1:{port}, and serves this database",
+        }
+        code, found = findings({**well, "ROWCALL_API_PORT": port, "DATABASE_URL": fresh_url})
+        assert (code, found["API port"]["good"]) == (1, False)
+        assert found["API port"]["message"].startswith(
+            f"the Rowcall API on 127.0.0.1:{port} serves another database than the one examined here: "
+        )
+        # It says nothing of a database that it cannot compare.
+        nowhere = {**well, "ROWCALL_API_PORT": port, "DATABASE_URL": "postgresql://127.0.0.1:1/none"}
+        found = findings(nowhere)[1]
+        assert found["API port"]["message"] == f"a Rowcall API answers on 127.0.0.1:{port}"
     finally:
         api.terminate()
         api.communicate()

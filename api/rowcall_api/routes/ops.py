@@ -10,6 +10,7 @@ from rowcall.base.database import fetch_value
 from rowcall.base.errors import DatabaseUnavailable
 from rowcall.definitions import last_tick
 from rowcall.schema import check_revision
+from rowcall.schema.identity import DATABASE_HEADER, identity_of
 from rowcall_api.http.database import READ_ONLY, transaction
 
 blueprint = flask.Blueprint("ops", __name__)
@@ -22,20 +23,23 @@ def alive() -> dict[str, str]:
 
 
 @blueprint.get("/readyz")
-def ready() -> dict[str, Any]:
+def ready() -> tuple[dict[str, Any], dict[str, str]]:
     """Report that the database is reachable and writable and has the expected schema, or return a problem document.
 
-    If no worker ticks the schedules, the API stays in service but reports `degraded`.
+    If no worker ticks the schedules, the API stays in service but reports `degraded`.  A header tells `rowcall doctor`
+    whether this is the API of its database; anybody may read it, so it is a hash.
     """
     with transaction() as connection:
         if fetch_value(connection, "SELECT current_setting('transaction_read_only')") == "on":
             raise DatabaseUnavailable(READ_ONLY)
         check_revision(connection)
         last = last_tick(connection)
+        headers = {DATABASE_HEADER: identity_of(connection)}
     if not last["silent"]:
-        return {"status": "ready"}
-    return {
+        return {"status": "ready"}, headers
+    degraded = {
         "status": "degraded",
         "since": last["ticked_at"].isoformat(),
         "reason": "no worker has ticked the schedules since then: check cron or `rowcall worker run`",
     }
+    return degraded, headers

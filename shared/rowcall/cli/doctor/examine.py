@@ -6,6 +6,7 @@ import http.client
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psycopg2
 from psycopg2.errors import LockNotAvailable
@@ -26,6 +27,7 @@ from rowcall.job_types.catalogue import Catalogue
 from rowcall.local_postgres.programs import OLDEST_MAJOR
 from rowcall.local_postgres.url import database_url
 from rowcall.queue import workers
+from rowcall.schema.identity import DATABASE_HEADER, identity_of
 from rowcall.schema.revision import REVISION, mismatch, schema_of
 
 # Nothing breaks if the clocks differ, because only the database's clock counts; but people compare log lines.
@@ -75,7 +77,7 @@ def emails(settings: Settings) -> Finding:
 
 
 def api_port(settings: Settings) -> Finding:
-    """Check that the API's port is free, or used by a Rowcall API."""
+    """Check that the API's port is free, or used by a Rowcall API that serves the same database."""
     host, port = settings.api_host, settings.api_port
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,19 +85,51 @@ def api_port(settings: Settings) -> Finding:
             probe.bind((host, port))
         except OSError as error:
             if _is_rowcall(host, port):
-                return Finding("API port", True, f"a Rowcall API answers on {host}:{port}")
+                return _rowcall_api(settings)
             remedy = "stop the program that uses it, or set ROWCALL_API_PORT to another port (0 picks a free one)"
             return Finding("API port", False, f"{host}:{port} cannot be used ({error.strerror}): {remedy}")
     return Finding("API port", True, f"{host}:{port} is free")
 
 
 def _is_rowcall(host: str, port: int) -> bool:
+    _, body = _asked(host, port, "/healthz")
+    return body.strip() == b'{"status":"alive"}'
+
+
+def _rowcall_api(settings: Settings) -> Finding:
+    """Compare the API's database with ours; an older API, or one without its database, does not say which it serves."""
+    host, port = settings.api_host, settings.api_port
+    answers = f"a Rowcall API answers on {host}:{port}"
+    theirs, _ = _asked(host, port, "/readyz")
+    ours = None
+    with (
+        suppress(RowcallError, psycopg2.Error),
+        database_url(settings) as url,
+        database.internal_transaction(url) as connection,
+    ):
+        ours = identity_of(connection)
+    if not (theirs and ours):
+        return Finding("API port", True, answers)
+    if theirs == ours:
+        return Finding("API port", True, f"{answers}, and serves this database")
+    return Finding(
+        "API port",
+        False,
+        f"the Rowcall API on {host}:{port} serves another database than the one examined here: if you did not expect"
+        " that, check DATABASE_URL and ROWCALL_HOME here and where the API was started; otherwise set ROWCALL_API_PORT"
+        " to another port",
+    )
+
+
+def _asked(host: str, port: int, path: str) -> tuple[str | None, bytes]:
+    """Return which database an API says that it serves, and the start of its response; nothing if there is none."""
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().read(100).strip() == b'{"status":"alive"}'
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.getheader(DATABASE_HEADER), response.read(100)
     except (OSError, http.client.HTTPException):
-        return False
+        return None, b""
     finally:
         connection.close()
 
