@@ -6505,6 +6505,7 @@ lanes AS (
     ) AS next
 ), page AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
+        heartbeat_seconds,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
         stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
         sleeps_until
@@ -6557,6 +6558,7 @@ lanes AS (
     ) AS next
 ), page AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
+        heartbeat_seconds,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
         stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
         sleeps_until

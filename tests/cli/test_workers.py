@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 
 import pytest
@@ -15,6 +16,9 @@ from tests.support.rows import run_in
 from tests.support.terminal import on_terminal
 
 BUSY, STOPPED = "worker-1.eu-central.example:4711:0a1b2c", "worker-2.eu-central.example:4712:0a1b2c"
+
+
+IDLE = "worker-3:4713:0a1b2c"
 
 
 @pytest.fixture
@@ -37,6 +41,30 @@ def test_the_list_fits_100_columns_and_names_the_runs(environment: dict[str, str
     assert busy.startswith("worker-1")
     assert " busy " in busy
     assert "noop 1, noop 2" in busy
+
+
+@pytest.mark.parametrize(
+    ("name", "age", "state"),
+    [
+        (BUSY, 0, "busy"),
+        (BUSY, 1.6, r"busy, silent for \d+ s"),
+        (IDLE, 1.6, "awake"),
+        (IDLE, 2.6, r"awake, silent for \d+ s"),
+        (IDLE, 8, "silent"),
+    ],
+)
+def test_a_worker_that_missed_heartbeats_says_for_how_long(
+    environment: dict[str, str], fresh_url: str, name: str, age: float, state: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        register(connection, Registration(IDLE, "worker-3", 4713, "0.2.0", None, ["noop"], 4, 20.0))
+        late = f"heartbeat_seconds = 20, heartbeat_at = now() - interval '{20 * age} seconds'"
+        database.fetch_all(connection, f"UPDATE rowcall.workers SET {late} WHERE id = '{name}'")
+    # The interval is the worker's own.
+    shown = on_terminal({**environment, "ROWCALL_HEARTBEAT": "5"}, "workers", "--stopped")
+    [line] = [line for line in shown if line.startswith(name.partition(":")[0][:9])]
+    assert max(map(len, shown)) <= 100
+    assert re.fullmatch(state, re.split("  +", line)[1])
 
 
 def test_a_pipe_gets_all_columns_and_json_all_fields(environment: dict[str, str]) -> None:

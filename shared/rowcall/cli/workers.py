@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import click
 
 from rowcall.base import settings
 from rowcall.base.database import Row
+from rowcall.base.durations import duration_words
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import show_json
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
+from rowcall.queue.views.live_workers import HOLDER_INTERVALS, MISSED_INTERVALS
 from rowcall.queue.views.workers import list_workers
 from rowcall.queue.workers import silence
 
@@ -22,26 +26,38 @@ MORE = ("version", "queues", "job_types", "concurrency", "stopped_at")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def workers_command(stopped: bool, limit: int, table: Table) -> None:
-    """List the live workers and the runs that each is performing, the newest first."""
-    silent_after = silence(settings.read().heartbeat)
+    """List the live workers and the runs that each is performing, the newest first.
+
+    A worker that misses heartbeats, because it was killed or cannot reach the database, shows since when, such as
+    `busy, silent for 40 s`.  It counts as live until its last heartbeat is 150 seconds old, or three times
+    ROWCALL_HEARTBEAT if that is longer.
+    """
+    heartbeat = settings.read().heartbeat
+    silent_after = silence(heartbeat)
     with command_transaction() as connection:
         workers = list_workers(connection, limit, stopped=stopped, silence=silent_after).workers
         now = clock(connection)
     if table.as_json:
         show_json(workers)
         return
-    rows = [{**worker, "state": _state(worker), "runs": _in_words(worker)} for worker in workers]
+    rows = [{**worker, "state": _state(worker, heartbeat), "runs": _in_words(worker)} for worker in workers]
     none = "no worker was alive in the last day" if stopped else "no worker is alive"
-    table.show(rows, LISTED, now, f"{none}; `rowcall worker run` starts one", MORE)
+    table.show(rows, LISTED, now, f"{none}; `rowcall worker run` starts one", MORE, whole=("state",))
 
 
-def _state(worker: Row) -> str:
-    """Return what a worker does now: a busy one may be asleep until the next notification, with some threads free."""
+def _state(worker: Row, heartbeat: float) -> str:
+    """Return what a worker does now, and if it is late by the measure of `rowcall runs explain`, for how long.
+
+    A busy one may be asleep until the next notification, with some threads free.
+    """
     if not worker["alive"]:
         return "stopped" if worker["stopped_at"] else "silent"
-    if worker["running"]:
-        return "busy"
-    return "sleeping" if worker["sleeping"] else "awake"
+    state = "busy" if worker["running"] else "sleeping" if worker["sleeping"] else "awake"
+    intervals = HOLDER_INTERVALS if worker["running"] else MISSED_INTERVALS
+    silent = worker["heartbeat_age_seconds"]
+    if silent <= intervals * (worker["heartbeat_seconds"] or heartbeat):
+        return state
+    return f"{state}, silent for {duration_words(timedelta(seconds=int(silent)))}"
 
 
 def _in_words(worker: Row) -> list[str]:

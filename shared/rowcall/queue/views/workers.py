@@ -28,6 +28,7 @@ def workers_sql(order: Order) -> str:
     return f"""
 WITH RECURSIVE {LANES}, page AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
+        heartbeat_seconds,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
         stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second' AS alive,
         sleeps_until
