@@ -5283,10 +5283,9 @@ ROLLBACK;
 
 -- rowcall.queue.views.events: LIVE_WORKERS
 -- The table has the workers of about one day.
-\set silence '150'
+\set heartbeat '30'
 BEGIN;
-SELECT id FROM rowcall.workers
-WHERE stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second';
+SELECT id FROM rowcall.workers WHERE (stopped_at IS NULL AND heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true));
 ROLLBACK;
 
 -- rowcall.queue.views.events: OPERATIONS
@@ -6259,7 +6258,7 @@ ROLLBACK;
 -- Live workers, whatever they serve.
 \set heartbeat '30'
 BEGIN;
-SELECT count(*) FROM rowcall.workers WHERE heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL;
+SELECT count(*) FROM rowcall.workers WHERE (stopped_at IS NULL AND heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true));
 ROLLBACK;
 
 -- rowcall.queue.views.live_workers: SWEEPING
@@ -6271,7 +6270,7 @@ ROLLBACK;
 BEGIN;
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true) AND stopped_at IS NULL AND id <> :'locked_by'
+    WHERE (stopped_at IS NULL AND heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true)) AND id <> :'locked_by'
         AND (queues IS NULL OR :'queue' = ANY(queues))
 );
 ROLLBACK;
@@ -6454,7 +6453,7 @@ ROLLBACK;
 
 -- rowcall.queue.views.stats: AROUND
 -- Uses the indexes job_attempts_failed, job_definitions_paused and job_definitions_due; workers has the rows of one day.
-\set silence '150'
+\set heartbeat '30'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT now() AS at,
@@ -6462,8 +6461,7 @@ SELECT now() AS at,
         SELECT FROM rowcall.job_attempts
         WHERE ended_at > now() - interval '1 hour' AND outcome IN ('fail', 'give up', 'expire') LIMIT 1000
     ) AS lately) AS attempts_failed_last_hour,
-    (SELECT count(*) FROM rowcall.workers
-     WHERE stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second') AS workers_alive,
+    (SELECT count(*) FROM rowcall.workers WHERE (stopped_at IS NULL AND heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true))) AS workers_alive,
     (SELECT count(*) FROM (
         SELECT FROM rowcall.job_definitions WHERE paused_at IS NOT NULL LIMIT 1000
     ) AS paused) AS definitions_paused,
@@ -6486,10 +6484,11 @@ GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
 ROLLBACK;
 
 -- rowcall.queue.views.workers: WORKERS[desc]
-\set silence '150'
+\set heartbeat '30'
 \set at 'infinity'
 \set id '1'
 \set stopped 'false'
+\set silence '150'
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
@@ -6507,7 +6506,7 @@ lanes AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
         heartbeat_seconds,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
-        stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
+        (stopped_at IS NULL AND heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true)) AS alive,
         sleeps_until
     FROM rowcall.workers
     WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) < (:'at'::timestamptz, :'id')
@@ -6539,10 +6538,11 @@ SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR pl
 ROLLBACK;
 
 -- rowcall.queue.views.workers: WORKERS[asc]
-\set silence '150'
+\set heartbeat '30'
 \set at 'infinity'
 \set id '1'
 \set stopped 'false'
+\set silence '150'
 \set limit '50'
 \set page_bytes '1048576'
 BEGIN;
@@ -6560,7 +6560,7 @@ lanes AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
         heartbeat_seconds,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
-        stopped_at IS NULL AND heartbeat_at > now() - :'silence' * interval '1 second' AS alive,
+        (stopped_at IS NULL AND heartbeat_at > now() - 2.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AND coalesce(sleeps_until > now(), true)) AS alive,
         sleeps_until
     FROM rowcall.workers
     WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) > (:'at'::timestamptz, :'id')

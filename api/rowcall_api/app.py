@@ -9,7 +9,6 @@ import flask
 from rowcall.base import logs, settings
 from rowcall.base.database import engine
 from rowcall.job_types import catalogue
-from rowcall.queue.workers import silence
 from rowcall.schema import check_revision
 from rowcall_api import deprecation
 from rowcall_api.document.config import CONFIG
@@ -58,7 +57,7 @@ def create_app(database_url: str) -> flask.Flask:
     # gunicorn forks after this, and a connection must not be shared with the children.
     pool.dispose()
     database.attach(app, pool)
-    registration.register(app, pool, chosen.api_threads, silence(chosen.heartbeat))
+    registration.register(app, pool, chosen.api_threads, chosen.heartbeat)
     request_log.register(app)
     client_address.register(app, chosen)
     rate_limit.register(app, chosen)

@@ -6,7 +6,6 @@ from rowcall import definitions, effects
 from rowcall.base import settings
 from rowcall.base.database import Row
 from rowcall.job_types import catalogue
-from rowcall.queue import workers
 from rowcall.queue.views.stats import figures
 from rowcall_api.http.database import transaction
 
@@ -14,9 +13,9 @@ from rowcall_api.http.database import transaction
 def figures_now() -> Row:
     """Return counts of waiting, running and failed runs, and the time of the last tick."""
     types = catalogue()
-    silence = workers.silence(settings.read().heartbeat)
+    heartbeat = settings.read().heartbeat
     with transaction() as connection:
-        counts = figures(connection, types.queues, types.limits, silence)
+        counts = figures(connection, types.queues, types.limits, heartbeat)
         unknown = effects.count_unknown(connection)
         tick = definitions.last_tick(connection)
     return {

@@ -41,7 +41,7 @@ def key_id(fresh_url: str) -> int:
 
 @pytest.fixture
 def feed(pool: sqlalchemy.Engine) -> Feed:
-    return Feed(pool, StillPoller(), silence=150)
+    return Feed(pool, StillPoller(), heartbeat=30)
 
 
 def told(feed: Feed, client: Client) -> list[str]:

@@ -86,8 +86,8 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_workers_alive",
-        "Workers with a recent heartbeat that have not stopped. Alert on 0; if cron starts the workers, alert on"
-        " rowcall_schedule_tick_age_seconds instead.",
+        "Workers that have not stopped, and have not missed two heartbeats. Alert on 0; if cron starts the workers,"
+        " alert on rowcall_schedule_tick_age_seconds instead.",
         lambda figures: figures["workers_alive"],
     ),
     Gauge(

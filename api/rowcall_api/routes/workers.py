@@ -6,7 +6,6 @@ from typing import Any
 
 from rowcall.base import settings
 from rowcall.queue.views.workers import list_workers as workers_page
-from rowcall.queue.workers import silence
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
@@ -22,8 +21,8 @@ blueprint = BodyBlueprint(
 @blueprint.response(200, WorkerListSchema)
 @needs("read")
 def list_workers(query: dict[str, Any]) -> dict[str, Any]:
-    """List the live workers and what each is doing, the newest first."""
-    silent_after = silence(settings.read().heartbeat)
+    """List the workers that are not gone and what each is doing, the newest first."""
+    heartbeat = settings.read().heartbeat
     with transaction() as connection:
-        page = workers_page(connection, **query, silence=silent_after)
+        page = workers_page(connection, **query, heartbeat=heartbeat)
     return {"items": page.workers, "next": page.next}

@@ -56,7 +56,9 @@ class StatsSchema(Schema):
     queues = fields.List(fields.Nested(QueueStatsSchema))
     attempts_failed_last_hour = _count("Attempts that failed, whether another was made or not.")
     runs_dead_last_day = _count("Runs that became dead within the last day and still are.")
-    workers_alive = fields.Integer(metadata={"description": "With a recent heartbeat, and not stopped."})
+    workers_alive = fields.Integer(
+        metadata={"description": "Workers that have not stopped, and have not missed two heartbeats."}
+    )
     effects_unknown = fields.Dict(
         keys=fields.String(),
         values=_count("Unknown effects of this kind; `GET /v1/effects?state=unknown` lists them."),

@@ -46,8 +46,9 @@ class WorkerSchema(AnswerSchema):
     stopped_at = fields.AwareDateTime(allow_none=True)
     alive = fields.Boolean(
         metadata={
-            "description": "Its last heartbeat is at most 150 seconds old (three times ROWCALL_HEARTBEAT, if that is"
-            " longer), and it has not stopped."
+            "description": "It has not stopped, and has not missed two heartbeats. A worker that is not alive is"
+            " listed until its last heartbeat is 150 seconds old (three times ROWCALL_HEARTBEAT, if that is"
+            " longer)."
         }
     )
     sleeping = fields.Boolean(metadata={"description": "Nothing is due for it, and it waits for a notification."})

@@ -26,16 +26,15 @@ MORE = ("version", "queues", "job_types", "concurrency", "stopped_at")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def workers_command(stopped: bool, limit: int, table: Table) -> None:
-    """List the live workers and the runs that each is performing, the newest first.
+    """List workers and the runs that each is performing, the newest first.
 
     A worker that misses heartbeats, because it was killed or cannot reach the database, shows since when, such as
-    `busy, silent for 40 s`.  It counts as live until its last heartbeat is 150 seconds old, or three times
+    `busy, silent for 40 s`.  It is listed until its last heartbeat is 150 seconds old, or three times
     ROWCALL_HEARTBEAT if that is longer.
     """
     heartbeat = settings.read().heartbeat
-    silent_after = silence(heartbeat)
     with command_transaction() as connection:
-        workers = list_workers(connection, limit, stopped=stopped, silence=silent_after).workers
+        workers = list_workers(connection, limit, heartbeat=heartbeat, stopped=stopped).workers
         now = clock(connection)
     if table.as_json:
         show_json(workers)
@@ -50,11 +49,11 @@ def _state(worker: Row, heartbeat: float) -> str:
 
     A busy one may be asleep until the next notification, with some threads free.
     """
-    if not worker["alive"]:
+    silent = worker["heartbeat_age_seconds"]
+    if worker["stopped_at"] or silent > silence(heartbeat):
         return "stopped" if worker["stopped_at"] else "silent"
     state = "busy" if worker["running"] else "sleeping" if worker["sleeping"] else "awake"
     intervals = HOLDER_INTERVALS if worker["running"] else MISSED_INTERVALS
-    silent = worker["heartbeat_age_seconds"]
     if silent <= intervals * (worker["heartbeat_seconds"] or heartbeat):
         return state
     return f"{state}, silent for {duration_words(timedelta(seconds=int(silent)))}"

@@ -145,7 +145,7 @@ def test_workers_that_start_and_go_are_events(connection: PgConnection) -> None:
     VALUES (%(id)s, 'a', 1, '1', '{}', 1, now() - %(silent)s * interval '1 second')
     """
     fetch_all(connection, add, {"id": "first", "silent": 0})
-    reader = WorkerEvents(silence=150)
+    reader = WorkerEvents(heartbeat=30)
     assert reader.read(connection) == []
     fetch_all(connection, add, {"id": "second", "silent": 0})
     fetch_all(connection, add, {"id": "silent", "silent": 200})

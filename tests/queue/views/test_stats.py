@@ -20,7 +20,7 @@ LATER = "now() + interval '1 hour'"
 
 
 def queue_of(connection: PgConnection, name: str = "default") -> Row:
-    told: list[Row] = figures(connection, [], {})["queues"]
+    told: list[Row] = figures(connection, [], {}, 30)["queues"]
     [row] = [row for row in told if row["name"] == name]
     return row
 
@@ -72,7 +72,7 @@ def test_a_queue_is_told_of_for_its_runs_its_rule_or_because_it_is_known(connect
     run_in(connection, Status.QUEUED, queue="'busy'")
     pause_queue(connection, "stopped", OPERATOR)
     limit_queue(connection, "narrow", 3, OPERATOR)
-    told = {row["name"]: row for row in figures(connection, ["known", "busy"], {"known": 2, "narrow": 5})["queues"]}
+    told = {row["name"]: row for row in figures(connection, ["known", "busy"], {"known": 2, "narrow": 5}, 30)["queues"]}
     assert sorted(told) == ["busy", "known", "narrow", "stopped"]
     assert {name: row["max_running"] for name, row in told.items()} == {
         "busy": None,
@@ -119,7 +119,7 @@ def test_attempts_that_failed_within_the_hour_are_counted(connection: PgConnecti
     for event in (*FAILURES, Event.RELEASE, Event.SNOOZE, Event.CANCELLED, Event.FORCE_CANCEL):
         ended(connection, event, "59 minutes", 1)
         ended(connection, event, "61 minutes", 2)
-    assert figures(connection, [], {})["attempts_failed_last_hour"] == len(FAILURES)
+    assert figures(connection, [], {}, 30)["attempts_failed_last_hour"] == len(FAILURES)
 
 
 def test_runs_that_died_within_a_day_are_counted_until_they_are_retried(connection: PgConnection) -> None:
@@ -132,10 +132,10 @@ def test_runs_that_died_within_a_day_are_counted_until_they_are_retried(connecti
         " (SELECT run_id FROM rowcall.job_attempts WHERE outcome = 'give up')",
     )
     assert dead_lately(connection) == [{"job_type": "noop", "runs": 1}]
-    assert figures(connection, [], {})["runs_dead_last_day"] == 1
+    assert figures(connection, [], {}, 30)["runs_dead_last_day"] == 1
     for row in fetch_all(connection, "SELECT id FROM rowcall.job_runs WHERE status = 'dead'"):
         retry(connection, row["id"], Operator("a test"))
-    assert figures(connection, [], {})["runs_dead_last_day"] == 0
+    assert figures(connection, [], {}, 30)["runs_dead_last_day"] == 0
 
 
 def test_a_worker_is_alive_that_was_heard_of_and_has_not_stopped(connection: PgConnection) -> None:
@@ -143,8 +143,8 @@ def test_a_worker_is_alive_that_was_heard_of_and_has_not_stopped(connection: PgC
         register(connection, Registration(name, "host", 1, "1", None, ["noop"], 1))
     stopped(connection, "gone")
     fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_at = now() - interval '31 seconds' WHERE id = 'silent'")
-    assert figures(connection, [], {}, silence=30)["workers_alive"] == 1
-    assert figures(connection, [], {}, silence=32)["workers_alive"] == 2
+    assert figures(connection, [], {}, 12)["workers_alive"] == 1
+    assert figures(connection, [], {}, 13)["workers_alive"] == 2
 
 
 def test_definitions_are_counted_that_are_paused_and_that_no_tick_decides(connection: PgConnection) -> None:
@@ -160,4 +160,4 @@ def test_definitions_are_counted_that_are_paused_and_that_no_tick_decides(connec
             "INSERT INTO rowcall.job_definitions (name, job_type, paused_at, next_run_at)"
             f" VALUES ('d{number}', 'noop', {state['paused_at']}, {state['next_run_at']})",
         )
-    assert figures(connection, [], {})["definitions"] == {"paused": 1, "overdue": 1}
+    assert figures(connection, [], {}, 30)["definitions"] == {"paused": 1, "overdue": 1}

@@ -38,13 +38,13 @@ def filled(module_url: str) -> Iterator[PgConnection]:
 
 
 def test_no_figure_looks_at_more_than_it_counts(filled: PgConnection) -> None:
-    around = plan(filled, BY_INDEX + AROUND, {"silence": 150})
+    around = plan(filled, BY_INDEX + AROUND, {"heartbeat": 30})
     assert looked_at(around, "job_attempts") == 1000
     assert looked_at(around, "job_definitions") == 1000 + 20
     assert looked_at(plan(filled, BY_INDEX + DEAD_LATELY, {}), "job_attempts") <= 1000
 
 
 def test_what_is_too_much_to_be_counted_is_a_thousand(filled: PgConnection) -> None:
-    told = figures(filled, [], {})
+    told = figures(filled, [], {}, 30)
     assert told["attempts_failed_last_hour"] == 1000
     assert told["definitions"] == {"paused": 20, "overdue": 1000}

@@ -18,7 +18,7 @@ from rowcall.status import Status
 from tests.support.plans import looked_at, plan
 from tests.support.rows import run_in
 
-ALL = {"silence": 150, "limit": 50, "stopped": True, "at": "infinity", "id": "", "page_bytes": 2**20}
+ALL = {"silence": 150, "heartbeat": 30, "limit": 50, "stopped": True, "at": "infinity", "id": "", "page_bytes": 2**20}
 
 
 def worker(connection: PgConnection, name: str, **columns: str) -> str:
@@ -30,11 +30,11 @@ def worker(connection: PgConnection, name: str, **columns: str) -> str:
 
 
 def names(connection: PgConnection, **options: Any) -> list[str]:
-    return [row["id"] for row in list_workers(connection, **options).workers]
+    return [row["id"] for row in list_workers(connection, **{"heartbeat": 30, **options}).workers]
 
 
 def only(connection: PgConnection) -> Row:
-    [row] = list_workers(connection).workers
+    [row] = list_workers(connection, heartbeat=30).workers
     return row
 
 
@@ -44,7 +44,17 @@ def test_workers_with_a_recent_heartbeat_are_listed_the_newest_first(connection:
     worker(connection, "silent", started_at="now() - interval '2 hours'", heartbeat_at="now() - interval '1 hour'")
     stopped(connection, worker(connection, "stopped", started_at="now() - interval '4 hours'"))
     assert names(connection) == ["new", "old"]
-    assert names(connection, silence=7200) == ["new", "silent", "old"]
+    assert names(connection, heartbeat=2400) == ["new", "silent", "old"]
+
+
+def test_a_worker_that_has_missed_two_heartbeats_is_listed_as_not_alive(connection: PgConnection) -> None:
+    """By the measure of `explain`, and by the interval of the worker, not of the process that asks."""
+    worker(connection, "late", heartbeat_seconds="20")
+    heard = "UPDATE rowcall.workers SET heartbeat_at = now() - %(age)s * interval '1 second'"
+    fetch_all(connection, heard, {"age": 49})
+    assert only(connection)["alive"]
+    fetch_all(connection, heard, {"age": 51})
+    assert not only(connection)["alive"]
 
 
 def test_those_of_the_last_day_are_listed_on_request(connection: PgConnection) -> None:
@@ -53,7 +63,7 @@ def test_those_of_the_last_day_are_listed_on_request(connection: PgConnection) -
     silent = {"started_at": "now() - interval '23 hours'", "heartbeat_at": "now() - interval '22 hours'"}
     worker(connection, "silent", **silent)
     worker(connection, "gone", started_at="now() - interval '3 days'", heartbeat_at="now() - interval '25 hours'")
-    rows = {row["id"]: row for row in list_workers(connection, stopped=True).workers}
+    rows = {row["id"]: row for row in list_workers(connection, heartbeat=30, stopped=True).workers}
     assert [*rows] == ["live", "stopped", "silent"]
     assert [row["alive"] for row in rows.values()] == [True, False, False]
     assert [row["stopped_at"] is not None for row in rows.values()] == [False, True, False]
@@ -109,7 +119,7 @@ def test_following_next_shows_each_worker_once_whether_a_page_ends_by_number_or_
     worker(connection, "another", started_at="now() + interval '1 second'")
     seen, cursor = [], None
     while True:
-        page = list_workers(connection, limit, cursor, page_bytes=page_bytes)
+        page = list_workers(connection, limit, cursor, heartbeat=30, page_bytes=page_bytes)
         seen += [row["id"] for row in page.workers]
         if (cursor := page.next) is None:
             break
@@ -129,7 +139,7 @@ def test_following_next_shows_each_worker_once_whether_a_page_ends_by_number_or_
 )
 def test_a_cursor_that_this_list_never_gave_out_is_refused(connection: PgConnection, cursor: str) -> None:
     with pytest.raises(FilterInvalid, match=r"^cursor: "):
-        list_workers(connection, cursor=cursor)
+        list_workers(connection, heartbeat=30, cursor=cursor)
 
 
 MANY = 50_000

@@ -90,17 +90,17 @@ class Read(NamedTuple):
 class Feed(Reader):
     """The events of this process, and their clients."""
 
-    def __init__(self, pool: sqlalchemy.Engine, poller: Poller, silence: float) -> None:
+    def __init__(self, pool: sqlalchemy.Engine, poller: Poller, heartbeat: float) -> None:
         self._pool = pool
         self._poller = poller
-        self._silence = silence
+        self._heartbeat = heartbeat
         self._clients: dict[Client, None] = {}
         self._name = secrets.token_hex(4)
         self._wanted_at = self._read_at = -PAUSE_SECONDS - LINGER_SECONDS
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._sources = (events.RunEvents(), events.WorkerEvents(self._silence), events.OperationEvents())
+        self._sources = (events.RunEvents(), events.WorkerEvents(self._heartbeat), events.OperationEvents())
         self._reads: deque[Read] = deque()
 
     @property

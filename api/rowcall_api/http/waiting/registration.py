@@ -11,10 +11,10 @@ from rowcall_api.http.waiting.parking import Waiting
 from rowcall_api.http.waiting.poller import Poller
 
 
-def register(app: flask.Flask, pool: sqlalchemy.Engine, threads: int, silence: float) -> None:
+def register(app: flask.Flask, pool: sqlalchemy.Engine, threads: int, heartbeat: float) -> None:
     """Let requests of this application wait; in a server that cannot park them, in a quarter of its threads."""
     poller = Poller()
-    awaited, feed = AwaitedRuns(pool, poller), Feed(pool, poller, silence)
+    awaited, feed = AwaitedRuns(pool, poller), Feed(pool, poller, heartbeat)
     poller.add(awaited)
     poller.add(feed)
     app.extensions.update({"waiting": Waiting(max(1, threads // 4)), "awaited_runs": awaited, "feed": feed})

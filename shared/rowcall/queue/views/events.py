@@ -16,6 +16,7 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.operations.state import OperationStatus
+from rowcall.queue.views.live_workers import ALIVE
 from rowcall.queue.views.stats import LANE, SCANNED_MOST
 from rowcall.status import FAILURES, Status, sql_list
 
@@ -60,10 +61,7 @@ ORDER BY updated_at, id
 """
 
 # The table has the workers of about one day.
-LIVE_WORKERS = """
-SELECT id FROM rowcall.workers
-WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second'
-"""
+LIVE_WORKERS = f"SELECT id FROM rowcall.workers WHERE {ALIVE}"
 
 # The operations that have not ended, the newest ones, and those that have ended since the last read.
 OPERATIONS = """
@@ -130,13 +128,13 @@ def _run_event(row: Row) -> Event:
 class WorkerEvents:
     """The workers that have started or gone since the last read."""
 
-    def __init__(self, silence: float) -> None:
-        self._silence = silence
+    def __init__(self, heartbeat: float) -> None:
+        self._heartbeat = heartbeat
         self._known: set[str] | None = None
 
     def read(self, connection: Connection) -> list[Event]:
         """Return what has changed; nothing at the first read."""
-        alive = {row["id"] for row in fetch_all(connection, LIVE_WORKERS, {"silence": self._silence})}
+        alive = {row["id"] for row in fetch_all(connection, LIVE_WORKERS, {"heartbeat": self._heartbeat})}
         known, self._known = self._known, alive
         if known is None:
             return []

@@ -1,4 +1,4 @@
-"""Which workers are alive, judging by their rows, and what they serve: the statements of explain."""
+"""Which workers are alive, judging by their rows, and what they serve."""
 
 from __future__ import annotations
 
@@ -47,15 +47,18 @@ WHERE finished_at IS NULL AND suspect > 0 AND suspect >= {ALONE} AND status = '{
 ORDER BY id
 """
 
+# Whether a worker is alive.
+ALIVE = f"(stopped_at IS NULL AND {PUNCTUAL} AND {AWAKE})"
+
 # Live workers, whatever they serve.
-LIVE_WORKERS = f"SELECT count(*) FROM rowcall.workers WHERE {PUNCTUAL} AND {AWAKE} AND stopped_at IS NULL"
+LIVE_WORKERS = f"SELECT count(*) FROM rowcall.workers WHERE {ALIVE}"
 
 # Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
 # count, even if its last heartbeat is recent: its leases may be shorter than this process's.
 SWEEPING = f"""
 SELECT EXISTS (
     SELECT FROM rowcall.workers
-    WHERE {PUNCTUAL} AND {AWAKE} AND stopped_at IS NULL AND id <> %(locked_by)s
+    WHERE {ALIVE} AND id <> %(locked_by)s
         AND (queues IS NULL OR %(queue)s = ANY(queues))
 )
 """

@@ -14,6 +14,7 @@ from rowcall.queue.claims.lanes import LANES, every_lane
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.views import pages
+from rowcall.queue.views.live_workers import LIVE_WORKERS
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
@@ -77,8 +78,7 @@ SELECT now() AS at,
         SELECT FROM rowcall.job_attempts
         WHERE ended_at > now() - interval '1 hour' AND outcome IN {sql_list(FAILURES)} LIMIT {COUNTED_MOST}
     ) AS lately) AS attempts_failed_last_hour,
-    (SELECT count(*) FROM rowcall.workers
-     WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second') AS workers_alive,
+    ({LIVE_WORKERS}) AS workers_alive,
     (SELECT count(*) FROM (
         SELECT FROM rowcall.job_definitions WHERE paused_at IS NOT NULL LIMIT {COUNTED_MOST}
     ) AS paused) AS definitions_paused,
@@ -104,15 +104,13 @@ def dead_lately(connection: Connection) -> list[Row]:
     return fetch_all(connection, BY_INDEX + DEAD_LATELY)
 
 
-def figures(
-    connection: Connection, known: Iterable[str], declared: Mapping[str, int], silence: float = SILENCE_SECONDS
-) -> Row:
+def figures(connection: Connection, known: Iterable[str], declared: Mapping[str, int], heartbeat: float) -> Row:
     """Return the counts of waiting, running and failed runs, of live workers, and of definitions.
 
-    `known` are queues to list even if they are empty; `declared` is as in ClaimRequest.  Workers without a heartbeat
-    for `silence` seconds are not counted.
+    `known` are queues to list even if they are empty; `declared` is as in ClaimRequest.  `heartbeat` is how often
+    workers of older code send one.
     """
-    around = fetch_one(connection, BY_INDEX + AROUND, {"silence": silence})
+    around = fetch_one(connection, BY_INDEX + AROUND, {"heartbeat": heartbeat})
     assert around is not None
     return {
         "at": around["at"],

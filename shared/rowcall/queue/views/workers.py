@@ -13,9 +13,10 @@ from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors, pages
+from rowcall.queue.views.live_workers import ALIVE
 from rowcall.queue.views.pages import Order
 from rowcall.queue.views.stats import LANE, SCANNED_MOST
-from rowcall.queue.workers import SILENCE_SECONDS
+from rowcall.queue.workers import silence
 from rowcall.status import Status
 
 # The runs that are shown of one worker; it may have claimed hundreds of short ones.
@@ -30,7 +31,7 @@ WITH RECURSIVE {LANES}, page AS (
     SELECT id, hostname, pid, version, queues, job_types, concurrency, started_at, heartbeat_at, stopped_at,
         heartbeat_seconds,
         extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
-        stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second' AS alive,
+        {ALIVE} AS alive,
         sleeps_until
     FROM rowcall.workers
     WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) {order.past} (%(at)s::timestamptz, %(id)s)
@@ -75,19 +76,28 @@ def list_workers(
     limit: int = 50,
     cursor: str | None = None,
     *,
+    heartbeat: float,
     stopped: bool = False,
-    silence: float = SILENCE_SECONDS,
     page_bytes: int = pages.PAGE_BYTES,
     order: Order = Order.DESC,
 ) -> WorkersPage:
-    """Return the live workers in the order of their start, each with its running runs, the longest running first.
+    """Return the workers in the order of their start, each with its running runs, the longest running first.
 
-    With `stopped`, also return workers that stopped within a day, or have been silent for `silence` seconds.
+    Without `stopped`, leave out those that have stopped, and those that have been silent for so long that they are
+    gone.  `heartbeat` is how often workers of older code send one.
     """
     scope = order.scope(f"workers {stopped}")
     beginning = ("infinity" if order is Order.DESC else "-infinity", "")
     at, worker = beginning if cursor is None else _place(cursors.read_text(scope, cursor))
-    asked = {"at": at, "id": worker, "stopped": stopped, "silence": silence, "limit": limit, "page_bytes": page_bytes}
+    asked = {
+        "at": at,
+        "id": worker,
+        "stopped": stopped,
+        "heartbeat": heartbeat,
+        "silence": silence(heartbeat),
+        "limit": limit,
+        "page_bytes": page_bytes,
+    }
     items, more = pages.read(fetch_all(connection, BY_INDEX + WORKERS[order], asked), frozenset({"sleeps_until"}))
     for run in (run for item in items for run in item["runs"]):
         run["started_at"] = datetime.fromisoformat(run["started_at"])
