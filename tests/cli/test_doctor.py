@@ -258,7 +258,7 @@ def test_a_postgresql_that_is_too_old(module_url: str, monkeypatch: pytest.Monke
     ("mode", "told"),
     [
         ("transaction", "connections go through a pooler in transaction mode: everything works except LISTEN"),
-        ("session", "connections go through a pooler in session mode: everything works"),
+        ("session", "connections go through a pooler in session mode: everything works, but workers poll"),
     ],
 )
 def test_a_pooler_is_noticed_with_its_mode(well: dict[str, str], tmp_path: Path, mode: str, told: str) -> None:

@@ -242,7 +242,10 @@ def pooler(url: str) -> Finding:
     try:
         backends = [_backend(connection) for connection in connections]
         if any(real != claimed for real, claimed in backends):
-            message = "connections go through a pooler in session mode: everything works"
+            message = (
+                "connections go through a pooler in session mode: everything works, but workers poll instead of being"
+                " notified; give workers a direct DATABASE_URL if they should start new runs at once"
+            )
         # Both clients are connected, neither is in a transaction, and one server process served both.
         if backends[0][0] == backends[1][0]:
             message = (
