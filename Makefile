@@ -16,7 +16,7 @@ help: ## list the targets
 up: .venv/installed ## start PostgreSQL, the API and a worker, and show a run succeed; Ctrl-C stops them
 	@exec .venv/bin/python -m rowcall.cli up --with-parent
 
-test: .venv/installed ## run the whole suite against a real PostgreSQL
+test: .venv/installed ## run the suite against a real PostgreSQL, without the tests that cannot run here
 	@$(RUN) pytest -n auto --dist worksteal $(PYTEST_ARGS)
 
 lint: .venv/installed ## check formatting, lint, types and import rules; change no file
