@@ -5,7 +5,7 @@
 --
 --     psql "$DATABASE_URL" --file docs/queries.sql
 --
--- Each runs in a transaction that is rolled back, so that nothing changes.  If a value does not fit the rows of your
+-- Each runs in a transaction that is rolled back, so that no row changes.  If a value does not fit the rows of your
 -- database, PostgreSQL refuses that statement, and psql continues with the next one.  EXPLAIN shows a plan.
 
 -- rowcall.definitions.apply: LOCK_OUT_OTHERS
@@ -317,8 +317,7 @@ RETURNING before.ticked_at AS before, now() AS after;
 ROLLBACK;
 
 -- rowcall.definitions.tick: LAST_TICK
--- A worker without a heartbeat for longer than this is gone.  Long enough for `once`, which cron starts each minute, and
--- for a deploy.
+-- The last tick, and whether it was so long ago that no worker ticks, although there are schedules.
 BEGIN;
 SELECT ticked_at, worker, ticked_at < now() - interval '150.0 seconds'
     AND EXISTS (SELECT FROM rowcall.job_definitions WHERE next_run_at IS NOT NULL) AS silent
@@ -333,7 +332,7 @@ WHERE next_run_at < now() - interval '150.0 seconds' ORDER BY next_run_at, name 
 ROLLBACK;
 
 -- rowcall.definitions.tick: NEXT_DUE
--- Definitions that this process recently failed to decide; an edit begins a new revision, which is tried at once.
+-- The seconds until the next nominal time, without the definitions that this process recently failed to decide.
 \set job_types '{"noop"}'
 \set resting_ids '{"2"}'
 \set resting_revisions '{"1"}'
@@ -3014,13 +3013,7 @@ RETURNING run.id;
 ROLLBACK;
 
 -- rowcall.queue.finish: FAIL
--- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
--- The columns of the run that show its latest failed attempt.
--- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
--- hour, so that it does not run beside another suspect, which may have made it lose its lease.
--- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
--- Only this fragment writes attempts that did not succeed.  The surrounding statement provides them as the CTE `ended`,
--- with these columns.
+-- The attempt failed, and another one follows, unless an operator asked to cancel the run.
 \set delay '30'
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
@@ -3051,13 +3044,7 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: GIVE_UP
--- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
--- The columns of the run that show its latest failed attempt.
--- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
--- hour, so that it does not run beside another suspect, which may have made it lose its lease.
--- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
--- Only this fragment writes attempts that did not succeed.  The surrounding statement provides them as the CTE `ended`,
--- with these columns.
+-- The attempt failed, and no other one follows.
 \set error 'the mail server is away'
 \set error_type 'GatewayError'
 \set stack 'Traceback (most recent call last): ...'
@@ -3155,12 +3142,7 @@ SELECT status FROM ended;
 ROLLBACK;
 
 -- rowcall.queue.finish: CANCELLED
--- An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
--- hour, so that it does not run beside another suspect, which may have made it lose its lease.
--- If an operator asked to cancel the run, every end of an attempt except a success cancels it.
--- The parameters of HISTORY for an attempt that its owner ends, except its number and outcome.
--- Only this fragment writes attempts that did not succeed.  The surrounding statement provides them as the CTE `ended`,
--- with these columns.
+-- The handler stopped, because an operator asked to cancel the run.
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
@@ -3968,7 +3950,7 @@ SELECT id FROM rowcall.job_runs WHERE id = :'run_id' AND (:'status'::text[] IS N
 ROLLBACK;
 
 -- rowcall.queue.operations.carry_out: KEEP_REFUSALS
--- How many refusals of an operation are kept; all are counted.
+-- Adds refusals to those that are kept, as long as there is room.
 \set id '1'
 \set run_ids '{"1"}'
 \set reasons '{"run 7 holds the natural key"}'

@@ -15,7 +15,7 @@ HEAD = """\
 --
 --     psql "$DATABASE_URL" --file docs/queries.sql
 --
--- Each runs in a transaction that is rolled back, so that nothing changes.  If a value does not fit the rows of your
+-- Each runs in a transaction that is rolled back, so that no row changes.  If a value does not fit the rows of your
 -- database, PostgreSQL refuses that statement, and psql continues with the next one.  EXPLAIN shows a plan.
 """
 

@@ -104,6 +104,7 @@ UPDATE rowcall.schedule_ticks SET ticked_at = now(), worker = %(worker)s FROM be
 RETURNING before.ticked_at AS before, now() AS after
 """
 
+# The last tick, and whether it was so long ago that no worker ticks, although there are schedules.
 LAST_TICK = f"""
 SELECT ticked_at, worker, ticked_at < now() - interval '{SILENCE_SECONDS} seconds'
     AND EXISTS (SELECT FROM rowcall.job_definitions WHERE next_run_at IS NOT NULL) AS silent
@@ -116,6 +117,7 @@ SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '{SILENCE_SECONDS} seconds' ORDER BY next_run_at, name LIMIT 20
 """
 
+# The seconds until the next nominal time, without the definitions that this process recently failed to decide.
 NEXT_DUE = f"""
 SELECT extract(epoch FROM min(next_run_at) - clock_timestamp())::float8 FROM rowcall.job_definitions
 WHERE next_run_at IS NOT NULL AND job_type = ANY(%(job_types)s::text[]) AND NOT {RESTING}

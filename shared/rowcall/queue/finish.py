@@ -44,6 +44,7 @@ ASKED = "run.cancel_requested_at IS NOT NULL"
 # hour, so that it does not run beside another suspect, which may have made it lose its lease.
 CLEARED = """suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END"""
 
+# The attempt failed, and another one follows, unless an operator asked to cancel the run.
 FAIL = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
@@ -58,6 +59,7 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
+# The attempt failed, and no other one follows.
 GIVE_UP = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run
@@ -111,6 +113,7 @@ WITH ended AS (
 SELECT status FROM ended
 """
 
+# The handler stopped, because an operator asked to cancel the run.
 CANCELLED = f"""
 WITH ended AS (
     UPDATE rowcall.job_runs AS run

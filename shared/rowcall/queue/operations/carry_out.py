@@ -32,6 +32,7 @@ KEPT = "operation"
 # How many refusals of an operation are kept; all are counted.
 REFUSALS_KEPT = 10_000
 
+# Adds refusals to those that are kept, as long as there is room.
 KEEP_REFUSALS = f"""
 INSERT INTO rowcall.operation_refusals (operation_id, run_id, reason)
 SELECT %(id)s, refused.run_id, refused.reason
