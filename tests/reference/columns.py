@@ -156,7 +156,7 @@ COLUMNS = {
         "pid": "The process.",
         "version": "Its version of Rowcall.",
         "queues": "The queues that it serves; NULL means all.",
-        "job_types": "The types that it serves.",
+        "job_types": "The job types that it serves.",
         "concurrency": "How many runs it performs at a time.",
         "started_at": "When it started.",
         "heartbeat_at": "Its last heartbeat.",

@@ -22,7 +22,7 @@ FIELDS = {"exc_info": "exception"}
 MEANINGS = {
     LogEvent.API_STARTED: "The server accepts requests.",
     LogEvent.API_ANSWERED: "The access log: one line for each request, with its `route` if there is one.",
-    LogEvent.API_REQUEST_FAILED: "A request failed with 500; the exception is in the line.",
+    LogEvent.API_REQUEST_FAILED: "A request failed with 500, or a read of the feed; the exception is in the line.",
     LogEvent.DATABASE_LOST: "The database cannot be reached; the connection is retried until it succeeds.",
     LogEvent.DATABASE_BACK: "The database can be reached again.",
     LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API, with the number of new ones.",
@@ -35,7 +35,7 @@ MEANINGS = {
     LogEvent.RUN_LEFT: "The worker could not write the end of an attempt; the lease will expire.",
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs continue.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker counts no more.",
-    LogEvent.RUN_RETURNED: "The worker gives back a run whose handler has not started; the attempt does not count.",
+    LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",
     LogEvent.LEASE_EXPIRED: "A lease ended without a heartbeat: its worker died, hung or lost the database.",
@@ -44,7 +44,7 @@ MEANINGS = {
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",
     LogEvent.SCHEDULE_TICKED: "A tick decided nominal times.",
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
-    LogEvent.WORKER_STOPPING: "The worker was told to stop, and finishes its runs.",
+    LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace.",
     LogEvent.WORKER_STOPPED: "The worker has ended.",
     LogEvent.WORKER_ENDED: "A second signal ended the worker; these runs stay running until their leases expire.",
 }

@@ -34,7 +34,7 @@ class Gauge(NamedTuple):
 OF_A_QUEUE = (
     Gauge(
         "rowcall_runs_due",
-        "Runs that could be claimed now, at most 1000. Alert on rowcall_oldest_due_age_seconds instead: a long queue"
+        "Runs that are due and not running, at most 1000. Alert on rowcall_oldest_due_age_seconds instead: a long queue"
         " that moves is fine.",
         lambda queue: queue["due"],
     ),
@@ -163,7 +163,7 @@ def show_metrics() -> flask.Response:
 
 @auth.needs("read")
 def _figures() -> Row:
-    """Check the key and read the figures.  The guard skips this route, because it needs the database."""
+    """Check the key and read the figures.  The guard skips this route, which must answer without the database too."""
     if not settings.read().metrics_public:
         auth.authorize(auth.authenticate(), _figures)
     return figures_now()

@@ -145,7 +145,7 @@ class PreviewQuery(Schema):
     count = fields.Integer(
         load_default=10,
         validate=validate.Range(1, 1000),
-        metadata={"description": "How many nominal times, if `until` is not given."},
+        metadata={"description": "How many nominal times, if neither `until` nor `asleep` is given."},
     )
 
 

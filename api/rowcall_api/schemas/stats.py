@@ -17,7 +17,7 @@ class QueueStatsSchema(Schema):
     name = fields.String()
     paused_at = fields.AwareDateTime(allow_none=True)
     max_running = fields.Integer(allow_none=True, metadata={"description": "How many of its runs may run at a time."})
-    due = _count("Runs that could be claimed now.")
+    due = _count("Runs that are due and not running.")
     oldest_due_age_seconds = fields.Float(
         metadata={"description": "How long the oldest due run has been due; 0 if no run is due."}
     )

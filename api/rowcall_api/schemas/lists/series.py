@@ -26,7 +26,7 @@ class SeriesQuery(Schema):
         validate=validate.OneOf(STEPS),
         metadata={
             "description": "The length of a step. Steps begin at whole multiples of it in UTC, and the range grows to"
-            f" whole steps. A range may have {POINTS_MOST} of them."
+            f" whole steps. A range has at most {POINTS_MOST} of them."
         },
     )
     job_type = fields.String(
@@ -51,7 +51,7 @@ class TimesSchema(AnswerSchema):
 
     p50 = _quantile("Half")
     p95 = _quantile("95%")
-    p99 = _quantile("99% ")
+    p99 = _quantile("99%")
 
 
 class PointSchema(AnswerSchema):
