@@ -13,7 +13,7 @@ from tests.support.terminal import on_terminal
 @pytest.mark.parametrize(
     ("words", "consequence"),
     [
-        (["prune"], "this deletes old runs and expired keys"),
+        (["prune"], "this deletes old runs and their expired keys"),
         (["migrate", "--to", "base"], "this drops all tables of Rowcall"),
         (["migrate", "--to", "0001"], "this deletes what schemas newer than 0001 keep, such as the logs of runs"),
         (["up"], "this migrates the database test_"),

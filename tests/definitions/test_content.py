@@ -95,7 +95,7 @@ def test_runs_may_overlap_by_themselves_only_where_all_missed_times_are_caught_u
         ("schedule", "0 0 * * \0", "is not a number or name"),
         ("time_zone", None, "is null and must have a value or be left out"),
         ("time_zone", "", "there is no time zone ''"),
-        ("time_zone", "Berlin", "there is no time zone 'Berlin' (near it: Europe/Berlin)"),
+        ("time_zone", "Berlin", "there is no time zone 'Berlin' (did you mean Europe/Berlin?)"),
         ("time_zone", "../../etc/passwd", "there is no time zone"),
         ("catch_up", "lastest", "is 'lastest' and must be one of: skip, latest, all"),
         ("catch_up", None, "is null and must have a value or be left out"),

@@ -143,7 +143,10 @@ class Files:
             raise Unavailable(f"{path!r} is being written by another process") from None
         except OSError as error:
             if error.errno in IN_THE_WAY:
-                raise Unusable(f"the path {path!r} contains a link, or a file where a folder should be") from error
+                raise Unusable(
+                    f"the path {path!r} contains a link, a file where a folder should be, or a folder where a file"
+                    " should be"
+                ) from error
             root = self._root
             why = f"no space is left in {root}" if error.errno in FULL else f"the folder {root} cannot be used"
             raise Unavailable(f"{path!r}: {why} ({error.strerror})") from error

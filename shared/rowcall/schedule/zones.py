@@ -24,7 +24,7 @@ def zone_named(name: str) -> ZoneInfo:
     """Return the IANA time zone with this name; raise ScheduleInvalid with a similar name if there is none."""
     if name not in _all_names():
         near = _nearest(name)
-        hint = f" (near it: {near})" if near else ""
+        hint = f" (did you mean {near}?)" if near else ""
         raise ScheduleInvalid(
             "time_zone", f"there is no time zone {shown(name)}{hint}: write one such as Europe/Berlin"
         )

@@ -202,7 +202,7 @@ def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
     assert well(applied("resume", "hand")) == "definition hand is active, without a schedule\n"
     assert well(applied("run-now", "nightly")) == "run 1 queued\n"
     assert well(applied("run-now", "nightly")) == (
-        "run 1 already has this key: nothing added (`rowcall runs show 1`)\n"
+        "run 1 holds the natural key: nothing added (`rowcall runs show 1`)\n"
     )
     found = json.loads(well(applied("run-now", "nightly", "--json")))
     assert (found["id"], found["definition"], found["status"]) == (1, "nightly", "queued")

@@ -137,9 +137,9 @@ def test_a_note_names_the_day_when_the_run_is_on_another() -> None:
     ("values", "field", "sentence"),
     [
         (("0 25 * * *", BERLIN), "schedule", "hour '25' is out of range"),
-        (("@daily", "Europe/Berln"), "time_zone", "no time zone 'Europe/Berln' .near it: Europe/Berlin."),
-        (("@daily", "europe/berlin"), "time_zone", "near it: Europe/Berlin"),
-        (("@daily", "new york"), "time_zone", "near it: America/New_York"),
+        (("@daily", "Europe/Berln"), "time_zone", "no time zone 'Europe/Berln' .did you mean Europe/Berlin.."),
+        (("@daily", "europe/berlin"), "time_zone", "did you mean Europe/Berlin"),
+        (("@daily", "new york"), "time_zone", "did you mean America/New_York"),
         (("@daily", "CEST"), "time_zone", "no time zone 'CEST': write one such as Europe/Berlin"),
         (("@daily", "GMT+2"), "time_zone", "no time zone 'GMT.2': write one such as Europe/Berlin"),
         (("@daily", ""), "time_zone", "no time zone '': write one such as Europe/Berlin"),

@@ -164,7 +164,7 @@ def test_a_link_inside_of_the_root_is_neither_followed_nor_read(files: Files, ro
     (root / "a" / "file").symlink_to(secret / "key")
     (root / "up").symlink_to("..")
     for path in ("a/folder/key", "a/file", "up/secret/key"):
-        with pytest.raises(Unusable, match="contains a link, or a file where a folder should be"):
+        with pytest.raises(Unusable, match="contains a link, a file where a folder should be"):
             files.open(path)
     for path in ("a/folder/new", "up/new", "a/b.csv/new"):
         with pytest.raises(Unusable, match="contains a link"):
@@ -181,7 +181,7 @@ def test_only_files_are_read(files: Files, root: Path) -> None:
     for path in ("folder", "pipe"):
         with pytest.raises(Unusable, match="is not a file"):
             files.open(path)
-    with pytest.raises(Unusable, match="contains a link"):
+    with pytest.raises(Unusable, match="a folder where a file should be"):
         files.write("folder", b"x")
     assert everything_below(root) == {"folder", "folder/a", "pipe"}
 

@@ -146,7 +146,7 @@ class Rowcall:
             done.append(self._done(attempted, reraise))
             if len(done) >= DRAINED_MOST:
                 raise RowcallError(
-                    f"{DRAINED_MOST} attempts were made and more runs are due: does {done[-1].job_type} enqueue itself,"
+                    f"{DRAINED_MOST} attempts were made, the limit of drain(): does {done[-1].job_type} enqueue itself,"
                     " or try again without a pause?"
                 )
         return done

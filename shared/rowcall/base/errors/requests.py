@@ -66,7 +66,7 @@ class TooManyWaiting(RowcallError):
     """This process of the API has reached its limit of waiting requests."""
 
     def __init__(self) -> None:
-        super().__init__("too many requests are waiting here: try again in a moment, or leave out `wait`")
+        super().__init__("too many requests are waiting here: try again in a moment, or read runs without `wait`")
 
 
 class ScheduleInvalid(RowcallError):
@@ -133,11 +133,12 @@ class KeyTaken(RowcallError):
     other: int | None = None
     places: Sequence[tuple[str | int, ...]] = ()
     _key_is = ""
+    _remedy = "send the same content or another key"
 
     def between(self, one: str, other: str) -> None:
         """Name two of the requests, because the run of the other one is rolled back."""
         both = f"{one} and {other} have the same {self._key_is} and different content"
-        self.args = (f"{both}: send the same content or another key",)
+        self.args = (f"{both}: {self._remedy}",)
 
 
 class KeyConflict(KeyTaken):
@@ -156,6 +157,8 @@ class KeyConflict(KeyTaken):
 
 class NaturalKeyConflict(KeyTaken):
     """Another run of the type, with different content, holds the natural key of a requested run."""
+
+    _remedy = "send only one of them, or the same content in both"
 
     def __init__(self, job_type: str, natural_key: str, run_id: int) -> None:
         self.key = natural_key

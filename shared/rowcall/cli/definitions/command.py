@@ -156,7 +156,7 @@ def run_now_command(name: str, as_json: bool) -> None:
     if as_json:
         show_json(run)
     elif outcome.replayed:
-        click.echo(f"run {outcome.run_id} already has this key: nothing added (`rowcall runs show {outcome.run_id}`)")
+        click.echo(f"run {outcome.run_id} holds the natural key: nothing added (`rowcall runs show {outcome.run_id}`)")
     else:
         click.echo(f"run {outcome.run_id} queued")
 

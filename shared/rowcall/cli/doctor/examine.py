@@ -172,7 +172,8 @@ def schema(connection: PgConnection) -> Finding:
         return Finding("schema", False, str(problem))
     unfinished = [row["name"] for row in database.fetch_all(connection, UNFINISHED_INDEXES)]
     if unfinished:
-        message = f"the build of {', '.join(unfinished)} was interrupted: run `rowcall migrate` to build it again"
+        names = ", ".join(unfinished)
+        message = f"the build of {names} was interrupted or is still running: run `rowcall migrate`, which completes it"
         return Finding("schema", False, message)
     if found.revision != REVISION:
         return Finding("schema", True, f"at {found.revision}, newer than this code ({REVISION}), which still fits it")

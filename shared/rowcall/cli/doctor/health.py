@@ -47,7 +47,7 @@ SELECT 'prepared transaction ' || quote_literal(gid), now() - prepared,
 FROM pg_prepared_xacts WHERE database = current_database() AND prepared < now() - %(older)s
 UNION ALL
 SELECT 'replication slot ' || quote_literal(slot_name), NULL,
-    CASE WHEN active THEN 'end the oldest query on the server that uses it'
+    CASE WHEN active THEN 'end the oldest query on the server that uses it, or let its consumer catch up'
     ELSE '`SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')` ends it' END
 FROM pg_replication_slots
 WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s

@@ -33,7 +33,7 @@ NEXT = """\
   pytest               # performs the handler on a real PostgreSQL (pip install pytest)
   rowcall up           # starts PostgreSQL, the API and a worker
 
-Then, in another terminal with the same settings:
+Then, in another terminal, in the same folder and with the same settings:
 
   rowcall enqueue {name}_weekly_report '{{"week": "2026-01-05"}}'
   rowcall runs list

@@ -1,4 +1,4 @@
-"""`rowcall prune`: prune old runs and expired keys now."""
+"""`rowcall prune`: prune old runs and their expired keys now."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Policies = Mapping[str, Mapping[str, Any]]
 @yes_option
 @json_option
 def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Prune old runs and expired keys now, as the definitions prune_runs and expire_keys do each night.
+    """Prune old runs and their expired keys now, as the definitions prune_runs and expire_keys do each night.
 
     The policies are the payloads of these definitions.  Ctrl-C stops after the current batch.
     """
     current = settings.read()
     if not dry_run:
-        confirm("this deletes old runs and expired keys, as the policies say (--dry-run counts them)", yes)
+        confirm("this deletes old runs and their expired keys, as the policies say (--dry-run counts them)", yes)
     counts = {**NOTHING_YET, "expired": 0}
     stopped = False
     with database_url(current) as url, needs_rights_of(ROLES), closing(connect_internal(url)) as connection:

@@ -267,7 +267,7 @@ def _show(settings: Settings, url: str, demo: Demo, children: Sequence[Child]) -
 def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None) -> str:
     """Return the previous key if it still works, else a new one; only the file's owner can read it.
 
-    With DATABASE_URL, the key can only enqueue to the queue of `up` and read, and expires after a day.
+    With DATABASE_URL, the key can only enqueue and read, and expires after a day.
     """
     if own and not queue.has_queue(connection, own):
         queue.resume_queue(connection, own, OPERATOR)

@@ -48,7 +48,7 @@ def test_a_drain_without_an_end_ends(rowcall: Rowcall, monkeypatch: pytest.Monke
     monkeypatch.setattr("rowcall_worker.testing.kit.DRAINED_MOST", 5)
     rowcall.enqueue(BAKE, {"loaf_id": 1, "ends": "over and over"})
     with pytest.raises(
-        RowcallError, match=r"5 attempts were made and more runs are due: does bakery_bake enqueue itself"
+        RowcallError, match=r"5 attempts were made, the limit of drain\(\): does bakery_bake enqueue itself"
     ):
         rowcall.drain()
 
