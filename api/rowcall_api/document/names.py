@@ -1,4 +1,4 @@
-"""Names of operations (`operationId`): `listRuns`, `getRun`, `retryRun`; generated clients call their functions so.
+"""Names of operations (`operationId`), such as `listRuns` and `retryRun`: the functions of generated clients.
 
 The name follows from the view's, which is a verb and a noun.  It is part of the interface: renaming a view breaks the
 code that was generated from it.

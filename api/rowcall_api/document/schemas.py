@@ -1,8 +1,8 @@
 """Schemas as generators of clients read them.
 
 Every whole number is an int64, because PostgreSQL's ids and counts are: without a format, clients for Java, Go, C# or
-Kotlin hold 32 bits.  A field with a default may be left out, but types for TypeScript would then require it, because an
-answer would have it: so the description says the default.
+Kotlin hold 32 bits.  A field with a default may be left out of a request, but generated types for TypeScript
+would require it, as in an answer: so the default is in the description instead.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def after_lookup(key: str, known: bool) -> None:
 def count_wrong_key() -> None:
     """Raise TooManyRequests if this address has sent too many wrong or malformed keys.
 
-    Only wrong keys are refused because of others: behind a proxy, all callers may share an address.
+    A valid key is never refused because of others' wrong keys: behind a proxy, all callers may share an address.
     """
     limits = _limits()
     if limits is None:

@@ -1,4 +1,4 @@
-"""Runs keep what handlers log; failures and ends are counted by minute; operations change many runs."""
+"""Runs keep what handlers log; failures and ends of attempts are counted by minute; operations change many runs."""
 
 from alembic import op
 

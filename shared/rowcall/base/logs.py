@@ -170,9 +170,9 @@ def _context() -> dict[str, object]:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Format the traceback, of a very long one the end; of PostgreSQL's messages, keep the first sentence.
+    """Format the traceback: only the end of a very long one, and only the first sentence of PostgreSQL's messages.
 
-    The rest quotes statements and rows.
+    The rest of such a message quotes statements and rows.
     """
     trace = "".join(traceback.format_exception(error)).rstrip()
     causes: list[BaseException] = []

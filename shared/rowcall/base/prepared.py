@@ -21,7 +21,7 @@ SETTINGS = re.compile(r"(?:SET LOCAL [^;]+;\s*)*")
 PARAMETER = re.compile(r"%\((\w+)\)s")
 
 # Use one plan for all parameters from the first execution on, because the best plan of these statements does not depend
-# on them.  By default, PostgreSQL plans five more times and then compares.
+# on them.  By default, PostgreSQL plans the first five executions anew, and then compares.
 ONE_PLAN = "SET LOCAL plan_cache_mode = force_generic_plan;"
 
 # The session does not have the statement, has one that we did not prepare, or its result types have changed.

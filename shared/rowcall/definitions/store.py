@@ -1,7 +1,7 @@
 """Creates, changes, pauses and removes definitions.  Every change adds a row to audit_log.
 
-A change locks the definition's row, decides the nominal times up to now by the old rules, and starts a new revision.
-It does not change existing runs.  So an edit or a pause loses no time that workers have not decided yet.
+An edit, a pause or a resume locks the definition's row and decides the nominal times up to now by the old rules, so it
+loses no time that workers have not decided yet.  An edit also starts a new revision.  No change affects existing runs.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def _told(kind: Kind) -> str:
 class Effect:
     """One effect in the ledger.
 
-    `again` says that an earlier attempt may have performed it already.  `generation` grows when the effect is begun
-    again after a permanent refusal.  `refusal` is why it was refused, or why its outcome is unknown.
+    `again` says that an earlier attempt may have performed it already.  `generation` grows with each permanent
+    refusal.  `refusal` is why it was refused, or why its outcome is unknown.
     """
 
     kind: Kind

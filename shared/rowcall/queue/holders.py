@@ -1,4 +1,4 @@
-"""Holders: the keys of a request, and the runs that already have them: it is then a replay or a conflict."""
+"""Holders: the runs that already have the keys of a request, which is then a replay or a conflict."""
 
 from __future__ import annotations
 

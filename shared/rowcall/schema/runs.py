@@ -257,7 +257,7 @@ schedule_occurrences = Table(
     check("run_iff_enqueued", "(outcome = 'enqueued') = (run_id IS NOT NULL)"),
 )
 
-# The one row that every tick updates; it shows whether cron has stopped.
+# The one row that ticks update, at most every ten seconds; it shows whether cron has stopped.
 schedule_ticks = Table(
     "schedule_ticks",
     metadata,
@@ -265,6 +265,6 @@ schedule_ticks = Table(
     moment("ticked_at", default=True),
     Column("worker", Text),
     check("only_one", "id = 1"),
-    # Updated at every tick.
+    # Updated every ten seconds.
     info=storage(fillfactor=50),
 )

@@ -26,7 +26,7 @@ class Installation:
     secrets: Sequence[str]
     """The names of the secret variables that are set."""
     environment_file: str | None
-    """The file for the secrets; None if no secrets are set."""
+    """The file for the secrets; None if no secrets are set, and no file was named."""
     user: str
     version: str
     image: str

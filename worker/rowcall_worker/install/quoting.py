@@ -32,7 +32,7 @@ def unit_word(text: str) -> str:
 
 def unit_command(command: Sequence[str]) -> str:
     """A whole ExecStart=, in which systemd also replaces $NAME everywhere but in the path of the program."""
-    # In that path systemd allows neither quotes nor \, and no way to write a $ that stays one.
+    # In that path, systemd allows neither quotes nor \, and a literal $ cannot be written.
     words = [*BY_SHELL, *command] if re.search(r"""['"\\$]""", command[0]) else command
     return " ".join(word if PLAIN.fullmatch(word) else unit_word(word).replace("$", "$$") for word in words)
 

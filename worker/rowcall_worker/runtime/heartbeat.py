@@ -1,7 +1,7 @@
 """The heartbeat: renews the leases of all runs in flight, on its own thread and connection.
 
-It tells handlers that their lease is lost or an operator cancelled the run, writes their progress and what they log,
-and shows that the worker is alive.
+It tells handlers that their lease is lost or that an operator asked to cancel the run, writes their progress and what
+they log, and shows that the worker is alive.
 """
 
 from __future__ import annotations

@@ -93,9 +93,9 @@ class ParkedConnections:
             self._drop(connection, stay)
 
     def _heard(self, connection: ParkableConnection, stay: Stay, _: socket.socket) -> None:
-        """End the wait if the client has closed its side; leave its next request in the kernel, and do not look again.
+        """End the wait if the client has closed its side; if it has sent its next request, leave that in the kernel.
 
-        It may still read, and one that does not is known only by sending to it, so it gets its answer now.
+        A client that has closed its side may still read: only sending to it shows that, so it gets its answer now.
         """
         if self._stays.get(connection) is not stay:
             return

@@ -92,7 +92,7 @@ class Retry(RowcallError):
 class EffectBusy(RowcallError):
     """Another run is performing the same effect: this run waits, and its attempt does not count."""
 
-    # By then, the other run has usually ended or lost its lease.
+    # By then, the other run has usually ended; otherwise this run waits again.
     PAUSE_SECONDS = 15.0
 
 

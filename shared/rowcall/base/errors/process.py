@@ -103,4 +103,4 @@ class NotAConnection(RowcallError, TypeError):
 
 
 class DeclarationError(RowcallError):
-    """A job type or a handler is declared wrongly; raised when the program starts."""
+    """An app declares something wrongly, such as a job type; raised when the program starts, or at the first use."""

@@ -1,4 +1,4 @@
-"""The apps in the current folder, which `up` does not take for the example's folder."""
+"""Finds apps in the current folder, because there `up` does not start the example."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class PruneOptions:
 def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
     """Prune runs whose retention is over, then what else is old; `policy` is the payload of prune_runs.
 
-    Operations are kept as long as the runs that are kept longest.
+    Operations are kept for the longest of `keep_days`.
     """
     walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, options=options)
     yield from walk.pages()

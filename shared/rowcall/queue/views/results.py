@@ -40,7 +40,7 @@ class Enqueued:
         """Wait up to `timeout` seconds for the run to succeed, and return its result.
 
         The connection must not be in a transaction, which would hide the run from the workers, or its end from the
-        caller; and between two reads, none is open.  Raises NoResult if the run is dead or cancelled, or its
+        caller.  No transaction stays open between two reads.  Raises NoResult if the run is dead or cancelled, or its
         result was pruned or erased, and ResultTimeout if the time is up.
         """
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 <= timeout <= LONGEST_SECONDS:
