@@ -56,7 +56,7 @@ def test_a_file_holds_one_table_of_definitions(folder: Path, name: str, text: st
     ],
 )
 def test_each_definition_is_a_name_with_a_table(folder: Path, name: str, text: str, place: str) -> None:
-    assert refusal(written(folder, name, text)).startswith(f": definitions.{place} must be a name with a table")
+    assert refusal(written(folder, name, text)).startswith(f": definitions.{place} is not a name with a table")
 
 
 # What TOML and YAML have, but not JSON

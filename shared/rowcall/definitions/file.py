@@ -62,7 +62,7 @@ def _named(file: Path, document: object, example: str) -> dict[str, dict[str, An
     for name, content in document["definitions"].items():
         if not isinstance(name, str) or not isinstance(content, Mapping):
             raise DefinitionFileInvalid(
-                f"{file}: definitions.{name} must be a name with a table of fields. For example:\n{example}"
+                f"{file}: definitions.{name} is not a name with a table of fields. For example:\n{example}"
             )
     return {name: dict(content) for name, content in document["definitions"].items()}
 

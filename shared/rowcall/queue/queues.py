@@ -120,7 +120,7 @@ def _change(connection: Connection, action: str, sql: str, name: str, operator: 
         if before is not None and after is not None:
             break
     else:
-        raise QueueBusy(name)
+        raise QueueBusy(name, removed=True)
     record(connection, operator.who, action, "queue", None, before, after, operator.request_id)
     fetch_all(connection, WAKE_WORKERS)
     return after

@@ -29,7 +29,11 @@ class QueueUnset(RowcallError):
 
 
 class QueueBusy(RowcallError):
-    """A queue's limit cannot be removed while runs that were claimed under it are running."""
+    """Settings of a queue cannot change now: runs count against its limit, or another operator has `removed` them."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"runs of queue {name!r} that count against its limit are running: try again when they end")
+    def __init__(self, name: str, removed: bool = False) -> None:
+        super().__init__(
+            f"another operator has removed the settings of queue {name!r} at each try: try again in a moment"
+            if removed
+            else f"runs of queue {name!r} that count against its limit are running: try again when they end"
+        )
