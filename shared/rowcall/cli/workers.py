@@ -29,7 +29,7 @@ def workers_command(stopped: bool, limit: int, table: Table) -> None:
     """List workers and the runs that each is performing, the newest first.
 
     A worker that misses heartbeats, because it was killed or cannot reach the database, shows since when, such as
-    `busy, silent for 40 s`.  It is listed until its last heartbeat is 150 seconds old, or three times
+    `busy, silent for 50 s`.  It is listed until its last heartbeat is 150 seconds old, or three times
     ROWCALL_HEARTBEAT if that is longer.
     """
     heartbeat = settings.read().heartbeat
