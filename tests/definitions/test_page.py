@@ -208,7 +208,7 @@ def test_an_outage_leaves_what_the_page_says() -> None:
     asleep, awake = datetime(2026, 3, 28, 2, 10, tzinfo=UTC), datetime(2026, 3, 28, 8, 10, tzinfo=UTC)
     assert re.search(r"from\s02:10\sto\s08:10,\s[^.]*`0 \* \* \* \*`", PAGE)
     for settings, *outcomes in table("After an outage"):
-        chosen = ("hourly", content(schedule="0 * * * *", **settings_of(settings)))
+        chosen = preview.Previewed("hourly", content(schedule="0 * * * *", **settings_of(settings)))
         assert [one.outcome for one in preview.through_outage([chosen], asleep, awake)] == outcomes, settings
 
 

@@ -175,23 +175,24 @@ def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
 def preview_definition(query: Mapping[str, Any], name: str) -> dict[str, list[preview.Shown]]:
     """Show the next nominal times, all up to `until`, or what an outage up to `asleep` would cause."""
     with transaction() as connection:
-        content = Content.of(definitions.get_definition(connection, name))
+        row = definitions.get_definition(connection, name)
         now = definitions.clock(connection)
-    times = {field: _moment(field, text, now, content) for field, text in query.items() if field in MOMENTS}
+    definition = preview.Previewed(name, Content.of(row), row["paused_at"] is not None)
+    times = {field: _moment(field, text, now, definition.content) for field, text in query.items() if field in MOMENTS}
     if "until" not in times and "asleep" not in times:
-        return {"items": preview.coming(name, content, times["from"], query["count"])}
+        return {"items": preview.coming(definition, times["from"], query["count"])}
     if "until" in times and "asleep" in times:
         raise ScheduleInvalid("asleep", "send until or asleep, not both")
-    return {"items": _up_to(times, name, content)}
+    return {"items": _up_to(times, definition)}
 
 
-def _up_to(times: Mapping[str, datetime], name: str, content: Content) -> list[preview.Shown]:
+def _up_to(times: Mapping[str, datetime], definition: preview.Previewed) -> list[preview.Shown]:
     field, shown = ("until", preview.between) if "until" in times else ("asleep", preview.through_outage)
     if times[field] <= times["from"]:
         raise ScheduleInvalid(
             field, f"{field} ({times[field].isoformat()}) must be later than from ({times['from'].isoformat()})"
         )
-    return shown([(name, content)], times["from"], times[field])
+    return shown([definition], times["from"], times[field])
 
 
 def _moment(field: str, text: str, now: datetime, content: Content) -> datetime:

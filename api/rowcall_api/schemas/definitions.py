@@ -155,7 +155,10 @@ class ShownSchema(Schema):
     name = fields.String()
     nominal_at = fields.AwareDateTime()
     wall = fields.String(metadata={"description": "The local time in the definition's zone."})
-    outcome = fields.String(validate=validate.OneOf([*Outcome]))
+    outcome = fields.String(
+        validate=validate.OneOf([*Outcome]),
+        metadata={"description": "The decision of a tick. While the definition is paused: skipped."},
+    )
     run_at = fields.AwareDateTime(allow_none=True)
     note = fields.String(allow_none=True)
 

@@ -49,6 +49,14 @@ def test_a_preview_goes_up_to_a_moment_or_through_an_outage(preview: Callable[..
     ]
 
 
+def test_the_times_of_a_paused_definition_are_skipped(preview: Callable[..., Any], call: Call, path: str) -> None:
+    call("POST", f"{path}/pause")
+    for query in ({}, {"until": "in 2 days"}, {"asleep": "in 2 days"}):
+        assert {(one["outcome"], one["run_at"], one["note"]) for one in rows(preview(**query))} == {
+            ("skipped", None, "paused")
+        }
+
+
 def test_a_preview_of_all_the_years_there_are_is_a_page_of_it(preview: Callable[..., Any]) -> None:
     ages = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}
     assert len(rows(preview(**ages))) == 1000

@@ -111,6 +111,26 @@ def test_what_an_outage_would_leave_is_shown(applied: Say) -> None:
     assert {one["outcome"] for one in everything} == {"enqueued"}
 
 
+@pytest.mark.parametrize("end", [(), ("--until", "2026-03-31")], ids=["next", "until"])
+def test_the_times_of_a_paused_definition_are_skipped_until_it_is_resumed(applied: Say, end: tuple[str, ...]) -> None:
+    well(applied("pause", "nightly"))
+    asked = ("preview", "nightly", "--at", "2026-03-29", *end)
+    first, *_ = json.loads(well(applied(*asked, "--json")))
+    told = "02:30 does not exist on 2026-03-29 in Europe/Berlin: runs at 03:00; paused"
+    assert (first["outcome"], first["run_at"], first["note"]) == ("skipped", None, told)
+    assert "\npaused: its times are skipped until `rowcall definitions resume nightly`\n" in well(applied(*asked))
+    well(applied("resume", "nightly"))
+    resumed = well(applied(*asked))
+    assert (" enqueued " in resumed, "paused" in resumed) == (True, False)
+
+
+def test_a_paused_definition_is_skipped_among_all_and_after_an_outage(applied: Say) -> None:
+    well(applied("pause", "hourly"))
+    for end in ("--until", "--asleep"):
+        told = json.loads(well(applied("preview", "--at", "2026-03-29 00:00Z", end, "2026-03-29 01:10Z", "--json")))
+        assert {(one["name"], one["outcome"]) for one in told} == {("hourly", "skipped"), ("nightly", "enqueued")}
+
+
 def test_what_has_no_schedule_has_no_times(applied: Say) -> None:
     for arguments in ([], ["--until", "tomorrow"], ["--asleep", "tomorrow"]):
         assert well(applied("preview", "hand", *arguments)) == (

@@ -18,6 +18,7 @@ from rowcall.cli.terminal.output import show_json, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import preview
 from rowcall.definitions.content import OPTIONS, SENT, Content
+from rowcall.definitions.preview import Previewed, Shown
 from rowcall.job_types import catalogue
 from rowcall.schedule import moment
 
@@ -80,7 +81,7 @@ def preview_command(
         now = definitions.clock(connection)
         selected = _selected(definitions.list_definitions(connection), name, given)
     alone = name is not None or "schedule" in given
-    zone = selected[0][1].zone if alone else ZoneInfo("UTC")
+    zone = selected[0].content.zone if alone else ZoneInfo("UTC")
     start = _moment("--at", at, now, zone)
     ends = {
         option: _moment(option, text, now, zone)
@@ -90,20 +91,18 @@ def preview_command(
     if ends:
         shown = _up_to(ends, selected, start)[:count]
     elif alone:
-        shown = preview.coming(*selected[0], start, count or NEXT)
+        shown = preview.coming(selected[0], start, count or NEXT)
     else:
         raise click.UsageError("specify NAME or --schedule, or --until for all definitions")
     if table.as_json:
         show_json([vars(one) for one in shown])
     else:
         first = shown[:ON_A_TERMINAL] if count is None and table.cuts else shown
-        _show(first, selected[0][1] if alone else None, table)
+        _show(first, selected[0] if alone else None, table)
         _say_what_is_cut(len(first), len(shown))
 
 
-def _up_to(
-    ends: Mapping[str, datetime], selected: Sequence[tuple[str, Content]], start: datetime
-) -> list[preview.Shown]:
+def _up_to(ends: Mapping[str, datetime], selected: Sequence[Previewed], start: datetime) -> list[Shown]:
     if len(ends) > 1:
         raise click.UsageError("use --until or --asleep, not both")
     [(option, end)] = ends.items()
@@ -112,23 +111,24 @@ def _up_to(
     return (preview.between if option == "--until" else preview.through_outage)(selected, start, end)
 
 
-def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> list[tuple[str, Content]]:
+def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> list[Previewed]:
     """Return the definitions to show: the named one, the one given by options, or all."""
-    contents = {row["name"]: Content.of(row) for row in rows}
+    known = {row["name"]: Previewed(row["name"], Content.of(row), row["paused_at"] is not None) for row in rows}
     if name is None and "schedule" not in given:
         if given:
             raise click.UsageError(f"{_option(next(iter(given)))} needs NAME or --schedule")
-        return sorted(contents.items())
-    if name is not None and name not in contents:
+        return [known[each] for each in sorted(known)]
+    if name is not None and name not in known:
         raise DefinitionNotFound(name)
-    saved = definitions.as_sent(contents[name]) if name else {"job_type": "noop"}
+    saved = definitions.as_sent(known[name].content) if name else {"job_type": "noop"}
     try:
-        return [(name or UNSAVED, definitions.checked(name or UNSAVED, {**saved, **given}, catalogue()))]
+        content = definitions.checked(name or UNSAVED, {**saved, **given}, catalogue())
     except DefinitionInvalid as error:
         wrong = [f"{_option(field)}: {error.fields[field]}" for field in given if field in error.fields]
         if not wrong:
             raise
         raise click.UsageError("; ".join(wrong)) from None
+    return [known[name]._replace(content=content) if name else Previewed(UNSAVED, content)]
 
 
 def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
@@ -138,13 +138,17 @@ def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _show(shown: Sequence[preview.Shown], content: Content | None, table: Table) -> None:
+def _show(shown: Sequence[Shown], alone: Previewed | None, table: Table) -> None:
     """Print a table; for a single definition, print its rules first."""
+    content = alone and alone.content
     if content is not None and content.schedule is not None:
         rules = definitions.in_words(definitions.as_sent(content))
         click.echo(wrapped(f"{content.schedule} in {content.time_zone}"))
         others = [name for name in OPTIONS if name not in ("schedule", "time_zone") and rules[name] is not None]
-        click.echo(wrapped(", ".join(f"{name} {rules[name]}" for name in others)) + "\n")
+        click.echo(wrapped(", ".join(f"{name} {rules[name]}" for name in others)))
+        if alone and alone.paused:
+            click.echo(wrapped(f"paused: its times are skipped until `rowcall definitions resume {alone.name}`"))
+        click.echo()
     empty = BY_HAND if content is not None and content.schedule is None else "nothing would run"
     columns: tuple[str, ...] = COLUMNS if content else ("name", *COLUMNS)
     if table.cuts:
@@ -163,12 +167,12 @@ def _say_what_is_cut(first: int, found: int) -> None:
         click.echo(f"these are the first {preview.SHOWN_MOST}: continue with --at")
 
 
-def _run_later(shown: Sequence[preview.Shown]) -> bool:
+def _run_later(shown: Sequence[Shown]) -> bool:
     """Return whether a run is due at a time other than its nominal time."""
     return any(one.run_at not in (None, one.nominal_at) for one in shown)
 
 
-def _in_short(shown: Sequence[preview.Shown]) -> list[dict[str, Any]]:
+def _in_short(shown: Sequence[Shown]) -> list[dict[str, Any]]:
     """Return the rows with short times in UTC, beside the local time in words."""
     return [
         {
