@@ -69,6 +69,27 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
     assert [row["reason"] for row in shown(environment, "list")] == ["mail is back", None]
 
 
+def test_cancelling_all_runs_spares_the_runs_that_carry_operations_out(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    made(fresh_url, Status.DEAD, Status.QUEUED)
+    rowcall(environment, "runs", "retry", "--status", "dead", "--no-wait")
+    other = shown(environment, "show", "1")["run_id"]
+    told = rowcall(environment, "runs", "cancel", "--all")
+    assert told.stdout == "operation 2 is finished: 1 matched, 1 changed\n"
+    own = shown(environment, "show", "2")["run_id"]
+    assert found(fresh_url, [other, own]) == ["queued", "cancelled"]
+    why = rowcall(environment, "runs", "explain", str(own)).stdout
+    assert why.endswith(": operation 2 is finished and does not need it\n")
+
+
+def test_a_worker_that_cancels_all_runs_finishes_its_own(environment: dict[str, str], fresh_url: str) -> None:
+    [run] = made(fresh_url, Status.QUEUED)
+    rowcall(environment, "runs", "cancel", "--all", "--no-wait")
+    assert rowcall(environment, "worker", "once", "--queues", "maintenance").returncode == 0
+    assert found(fresh_url, [run, shown(environment, "show", "1")["run_id"]]) == ["cancelled", "succeeded"]
+
+
 def test_waiting_runs_are_made_due_and_rescheduled(environment: dict[str, str], fresh_url: str) -> None:
     runs = made(fresh_url, Status.QUEUED, Status.FAILED, run_at="now() + interval '1 hour'")
     later = rowcall(environment, "runs", "reschedule", "--all", "--to", "2100-01-01T00:00:00Z")

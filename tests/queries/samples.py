@@ -125,6 +125,7 @@ SAMPLES = {
     "next_run_at": LATER,
     "nominal_at": NOON,
     "outcome": "enqueued",
+    "operation_id": "1",
     "page_bytes": "1048576",
     "path": "reports/1.pdf",
     "pause": "15",

@@ -15,6 +15,7 @@ from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_
 from rowcall.base.durations import duration_words
 from rowcall.base.errors import AmbiguousEffect, RunNotFound
 from rowcall.job_types import Catalogue
+from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
 from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views.inspect import was_erased
@@ -52,6 +53,9 @@ SELECT count(*) FROM (
 
 # Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
+
+# A command that finishes an operation, or its canary, before a worker does cancels the run that waits for a worker.
+INACTIVE = "SELECT status FROM rowcall.operations WHERE id = %(operation_id)s AND status NOT IN ('canary', 'running')"
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ def explain(
         return Explained(run_id, status, *_running(connection, row, heartbeat))
     if row["finished_at"] is not None:
         message, commands = _ended(row, status)
+        if status is Status.CANCELLED and (reason := _not_needed(connection, row)):
+            message, commands = f"{message}: {reason}", ()
         if row["pruned_at"] is not None:
             gone = "erased" if was_erased(connection, run_id) else "pruned"
             message, commands = f"{message}; payload {gone} {_time(row['pruned_at'])}", ()
@@ -265,6 +271,14 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
         # On a retry, the effect would still be unknown; the error says how to resolve it.
         retry = f"rowcall effects list --run {row['id']} --state unknown"
     return f"given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
+
+
+def _not_needed(connection: Connection, row: Row) -> str | None:
+    """Say why a run that carries an operation out has nothing left to do; None if it has, or is another run."""
+    if row["job_type"] != CARRY_OUT_OPERATION.name or not row["payload"]:
+        return None
+    status = fetch_value(connection, INACTIVE, row["payload"])
+    return None if status is None else f"operation {row['payload']['operation_id']} is {status} and does not need it"
 
 
 def _times(heartbeat: float) -> dict[str, float]:
