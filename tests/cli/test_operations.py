@@ -76,11 +76,18 @@ def test_cancelling_all_runs_spares_the_runs_that_carry_operations_out(
     rowcall(environment, "runs", "retry", "--status", "dead", "--no-wait")
     other = shown(environment, "show", "1")["run_id"]
     told = rowcall(environment, "runs", "cancel", "--all")
-    assert told.stdout == "operation 2 is finished: 1 matched, 1 changed\n"
+    assert told.stdout == "operation 2 is finished: 1 matched, 1 cancelled or asked to stop\n"
     own = shown(environment, "show", "2")["run_id"]
     assert found(fresh_url, [other, own]) == ["queued", "cancelled"]
     why = rowcall(environment, "runs", "explain", str(own)).stdout
     assert why.endswith(": operation 2 is finished and does not need it\n")
+
+
+def test_a_run_whose_worker_is_dead_is_not_counted_as_cancelled(environment: dict[str, str], fresh_url: str) -> None:
+    runs = made(fresh_url, Status.RUNNING, Status.QUEUED)
+    told = rowcall(environment, "runs", "cancel", "--all").stdout
+    assert told == "operation 1 is finished: 2 matched, 2 cancelled or asked to stop\n"
+    assert found(fresh_url, runs) == ["running", "cancelled"]
 
 
 def test_a_worker_that_cancels_all_runs_finishes_its_own(environment: dict[str, str], fresh_url: str) -> None:

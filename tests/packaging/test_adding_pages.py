@@ -74,7 +74,7 @@ def test_runs_of_a_removed_job_type_stay_until_they_are_cancelled(tmp_path: Path
     assert "claimed 0" in without.type("rowcall worker once")
     said = without.type(removed.replace("shop_welcome", "shop_weekly_report"))
     assert "queued" in said
-    assert "1 matched, 1 changed" in said
+    assert "1 matched, 1 cancelled or asked to stop" in said
 
 
 def test_the_lines_of_a_crontab_become_definitions(tmp_path: Path, fresh_url: str) -> None:
@@ -94,7 +94,8 @@ def test_a_copy_of_production_repeats_nothing(tmp_path: Path, fresh_url: str) ->
     commands = emptied.replace("DATABASE_URL=postgresql://shop@db/shop_staging ", "")
     assert commands.count("rowcall") == 2
     assert folder.type(commands).startswith(
-        "operation 1 is finished: 1 matched, 1 changed\nrestore recorded; unfinished runs in the backup: 0"
+        "operation 1 is finished: 1 matched, 1 cancelled or asked to stop\n"
+        "restore recorded; unfinished runs in the backup: 0"
     )
     assert "staging_worker" in folder.type(roles)
 

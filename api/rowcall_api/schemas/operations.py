@@ -103,7 +103,12 @@ class OperationSchema(AnswerSchema):
     reason = fields.String(allow_none=True)
     matched = fields.Integer(metadata={"description": "How many runs matched when it was requested."})
     counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
-    changed = fields.Integer(metadata={"description": "How many runs it has changed so far."})
+    changed = fields.Integer(
+        metadata={
+            "description": "How many runs it has changed so far. A `cancel` counts the waiting runs that it cancelled,"
+            " and the running ones whose workers it asked to stop."
+        }
+    )
     refused = fields.Integer(metadata={"description": "How many it refused to change; `refusals` says why."})
     canary_run_id = fields.Integer(allow_none=True, metadata={"description": "The run that was tried alone."})
     run_id = fields.Integer(

@@ -93,7 +93,9 @@ def counts(operation: Row) -> str:
     """Say how far an operation is."""
     least = "" if operation["counted_all"] else " or more"
     refused = f", {operation['refused']:,} refused" if operation["refused"] else ""
-    return f"{operation['matched']:,}{least} matched, {operation['changed']:,} changed{refused}"
+    # One count for both, because a running run ends only when its worker stops it, or its lease has expired.
+    done = "cancelled or asked to stop" if operation["action"] == Action.CANCEL.word else "changed"
+    return f"{operation['matched']:,}{least} matched, {operation['changed']:,} {done}{refused}"
 
 
 def report(operation: Row, as_json: bool) -> None:
