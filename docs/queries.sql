@@ -1374,6 +1374,18 @@ SELECT kind, count(*) AS unknown FROM (
 ) AS other_effects GROUP BY kind;
 ROLLBACK;
 
+-- rowcall.effects.lists: UNRESOLVED_RUNS
+-- Uses the index {table}_open.
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+(SELECT run_id FROM rowcall.sent_emails WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.sent_reports WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.payments WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.delivered_webhooks WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.generated_files WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.other_effects WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000);
+ROLLBACK;
+
 -- rowcall.effects.operate: OF_RUN
 -- Uses the index {table}_run of each table.
 \set run_id '1'
@@ -4024,6 +4036,8 @@ ROLLBACK;
 -- Name of a scan -> the query that counts.
 \set milliseconds '5000'
 \set waited '4000'
+\set max_runs '100'
+\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4046,10 +4060,15 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+SELECT matched, counted_all, ids[1:5] AS samples, (
+    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
+    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
+) AS unresolved
 FROM (
-    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+    FROM (
+        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4066,15 +4085,18 @@ FROM (
     AND (:'action' <> 'retry' OR pruned_at IS NULL)
     AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-) AS judged;
+            SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        ) AS scanned
+    ) AS judged
+) AS counted;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[failed]
 -- Name of a scan -> the query that counts.
 \set milliseconds '5000'
 \set waited '4000'
+\set max_runs '100'
+\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4097,10 +4119,15 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+SELECT matched, counted_all, ids[1:5] AS samples, (
+    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
+    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
+) AS unresolved
 FROM (
-    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+    FROM (
+        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4117,15 +4144,18 @@ FROM (
     AND (:'action' <> 'retry' OR pruned_at IS NULL)
     AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-) AS judged;
+            SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
+        ) AS scanned
+    ) AS judged
+) AS counted;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[definition]
 -- Name of a scan -> the query that counts.
 \set milliseconds '5000'
 \set waited '4000'
+\set max_runs '100'
+\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4148,10 +4178,15 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+SELECT matched, counted_all, ids[1:5] AS samples, (
+    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
+    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
+) AS unresolved
 FROM (
-    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+    FROM (
+        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4168,17 +4203,20 @@ FROM (
     AND (:'action' <> 'retry' OR pruned_at IS NULL)
     AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
+            SELECT * FROM rowcall.job_runs WHERE definition_id IS NOT NULL
         AND (definition_id, created_at, id) < ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'at'::timestamptz, :'id')
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
-    ) AS scanned
-) AS judged;
+        ) AS scanned
+    ) AS judged
+) AS counted;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[key]
 -- Name of a scan -> the query that counts.
 \set milliseconds '5000'
 \set waited '4000'
+\set max_runs '100'
+\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4201,10 +4239,15 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+SELECT matched, counted_all, ids[1:5] AS samples, (
+    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
+    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
+) AS unresolved
 FROM (
-    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+    FROM (
+        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4221,19 +4264,22 @@ FROM (
     AND (:'action' <> 'retry' OR pruned_at IS NULL)
     AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
+            SELECT * FROM rowcall.job_runs WHERE id = ANY(ARRAY(
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
-    ) AS scanned
-) AS judged;
+        ) AS scanned
+    ) AS judged
+) AS counted;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[live]
 -- Name of a scan -> the query that counts.
 \set milliseconds '5000'
 \set waited '4000'
+\set max_runs '100'
+\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4253,10 +4299,15 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-    coalesce((array_agg(id) FILTER (WHERE matches))[1:5], '{}') AS samples
+SELECT matched, counted_all, ids[1:5] AS samples, (
+    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
+    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
+) AS unresolved
 FROM (
-    SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+    SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
+        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+    FROM (
+        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4273,9 +4324,10 @@ FROM (
     AND (:'action' <> 'retry' OR pruned_at IS NULL)
     AND (:'action' <> 'cancel' OR status <> 'running' OR cancel_requested_at IS NULL)
     AND (:'action' <> 'run_now' OR run_at > now()) AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE finished_at IS NULL ORDER BY queue, priority, run_at, id LIMIT :'most'
-    ) AS scanned
-) AS judged;
+            SELECT * FROM rowcall.job_runs WHERE finished_at IS NULL ORDER BY queue, priority, run_at, id LIMIT :'most'
+        ) AS scanned
+    ) AS judged
+) AS counted;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: SAMPLED
@@ -5325,6 +5377,13 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = :'id' FOR SHARE SKIP LOCKED);
+ROLLBACK;
+
+-- rowcall.queue.views.explain: INACTIVE
+-- A command that finishes an operation, or its canary, before a worker does cancels the run that waits for a worker.
+\set operation_id '1'
+BEGIN;
+SELECT status FROM rowcall.operations WHERE id = :'operation_id' AND status NOT IN ('canary', 'running');
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: GET_RUN

@@ -69,6 +69,28 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
     assert [row["reason"] for row in shown(environment, "list")] == ["mail is back", None]
 
 
+UNKNOWN_EFFECTS = """
+INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)
+SELECT 'mail:' || run_id || number, run_id, 1, '', 'unknown'
+FROM unnest(%(run_ids)s) AS run_id, generate_series(1, 2) AS number
+"""
+
+
+def test_a_dry_run_of_a_retry_counts_the_runs_that_would_die_again(environment: dict[str, str], fresh_url: str) -> None:
+    older, *_, newest = made(fresh_url, Status.DEAD, Status.DEAD, Status.DEAD, Status.SUCCEEDED)
+    with database.transaction(fresh_url) as connection:
+        fetch_all(connection, UNKNOWN_EFFECTS, {"run_ids": [older, newest]})
+    asked = ("runs", "retry", "--all", "--dry-run")
+    assert rowcall(environment, *asked).stdout.splitlines()[1] == (
+        "of these, 1 cannot succeed before you resolve an effect whose outcome is unknown:"
+        " `rowcall effects list --state unknown`"
+    )
+    assert json.loads(rowcall(environment, *asked, "--json").stdout)["unresolved"] == 1
+    assert json.loads(rowcall(environment, *asked, "--json", "--limit", "2").stdout)["unresolved"] == 0
+    cancelled = rowcall(environment, "runs", "cancel", "--all", "--dry-run", "--json").stdout
+    assert json.loads(cancelled)["unresolved"] is None
+
+
 def test_cancelling_all_runs_spares_the_runs_that_carry_operations_out(
     environment: dict[str, str], fresh_url: str
 ) -> None:

@@ -10,7 +10,8 @@ from rowcall.base import database
 from rowcall.base.database import LARGEST_ID, PgConnection
 from rowcall.effects import TABLES
 from rowcall.effects.kinds import table_of
-from rowcall.effects.lists import COUNT_UNKNOWN, DECLARED_KINDS, page_sql
+from rowcall.effects.lists import COUNT_UNKNOWN, DECLARED_KINDS, UNRESOLVED_RUNS, page_sql
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views.pages import Order
 from tests.support.plans import looked_at, plan
 
@@ -83,6 +84,7 @@ def test_a_page_looks_at_little_more_than_it_shows(
 def test_counting_what_waits_for_an_operator_looks_at_what_is_counted(filled: PgConnection) -> None:
     database.fetch_all(filled, "UPDATE rowcall.payments SET state = 'unknown' WHERE id %% 10 = 0", {})
     assert looked_at(plan(filled, COUNT_UNKNOWN, {}), "payments") == 1000
+    assert looked_at(plan(filled, BY_INDEX + UNRESOLVED_RUNS, {}), "payments") == 1000
 
 
 def test_naming_the_kinds_looks_at_one_effect_of_each(filled: PgConnection) -> None:

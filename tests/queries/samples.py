@@ -45,6 +45,7 @@ SAMPLES = {
     "filter": '{"status": ["dead"]}',
     "matched": "1",
     "max_runs": "100",
+    "unresolved": "1",
     "refused": "0",
     "batch": "100",
     "before": INFINITE,

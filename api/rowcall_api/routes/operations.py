@@ -7,7 +7,7 @@ from typing import Any
 
 import flask
 
-from rowcall import queue
+from rowcall import effects, queue
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row
 from rowcall.queue import Filter, operations
@@ -48,7 +48,8 @@ def preview_operation(sent: dict[str, Any]) -> dict[str, Any]:
     requested = _requested(sent)
     with transaction() as connection:
         queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
-        found = operations.preview(connection, requested)
+        unresolved = effects.unresolved_runs(connection) if requested.action is Action.RETRY else None
+        found = operations.preview(connection, requested, unresolved=unresolved)
     return {**vars(found), "samples": [shown(run, SampleSchema) for run in found.samples]}
 
 

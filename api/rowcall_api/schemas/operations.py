@@ -88,6 +88,13 @@ class OperationPreviewSchema(AnswerSchema):
     matched = fields.Integer(metadata={"description": "How many runs match and can be changed."})
     counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
     samples = fields.List(fields.Nested(SampleSchema), metadata={"description": f"Up to {SAMPLES} of them."})
+    unresolved = fields.Integer(
+        allow_none=True,
+        metadata={
+            "description": "Of a `retry`: how many of them have an effect whose outcome is unknown, so that they cannot"
+            " succeed before somebody resolves it. Null for other actions."
+        },
+    )
 
 
 class OperationSchema(AnswerSchema):

@@ -6,7 +6,7 @@ All functions take the caller's connection first, run in its transaction, and ne
 from rowcall.effects.keys import key_of
 from rowcall.effects.kinds import KINDS, TABLES, Effect, EffectKind, Kind, Policy, kind_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
-from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects
+from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects, unresolved_runs
 from rowcall.effects.operate import STATES, effects_of, get_effect, lock_effect, resolve
 
 __all__ = [
@@ -33,4 +33,5 @@ __all__ = [
     "page_of_effects",
     "record",
     "resolve",
+    "unresolved_runs",
 ]

@@ -14,6 +14,7 @@ from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.base.errors import EffectKindUnknown
 from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, table_of
 from rowcall.effects.operate import STATES, listing, of_kind
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors
 from rowcall.queue.views.pages import PAGE_BYTES, Order, fitting
 
@@ -84,6 +85,13 @@ SELECT kind, count(*) AS unknown FROM (
     SELECT {"kind" if table.shared else f"'{table.name}' AS kind"} FROM rowcall.{table.name}
     WHERE state = 'unknown' LIMIT {COUNTED_MOST}
 ) AS {table.name} GROUP BY kind"""
+    for table in TABLES
+)
+
+# Uses the index {table}_open.
+UNRESOLVED_RUNS = " UNION ".join(
+    f"""
+(SELECT run_id FROM rowcall.{table.name} WHERE state = 'unknown' ORDER BY id DESC LIMIT {COUNTED_MOST})"""
     for table in TABLES
 )
 
@@ -168,6 +176,11 @@ def declared_kinds(connection: Connection) -> list[str]:
 def count_unknown(connection: Connection) -> dict[str, int]:
     """Return how many effects of each kind are unknown, up to COUNTED_MOST per table."""
     return dict.fromkeys(KINDS, 0) | {row["kind"]: row["unknown"] for row in fetch_all(connection, COUNT_UNKNOWN)}
+
+
+def unresolved_runs(connection: Connection) -> list[int]:
+    """Return the runs that have an unknown effect, of the newest COUNTED_MOST of each table."""
+    return [row["run_id"] for row in fetch_all(connection, BY_INDEX + UNRESOLVED_RUNS)]
 
 
 def page_sql(tables: Sequence[Table], states: Sequence[str], run_id: int | None, order: Order) -> str:

@@ -10,7 +10,7 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.status import Status
-from tests.api.conftest import Call, invalid, told
+from tests.api.conftest import UNKNOWN_EFFECT, Call, invalid, told
 from tests.support.operations import finish
 from tests.support.rows import run_in
 
@@ -46,10 +46,19 @@ def started(call: Call, **body: Any) -> int:
 
 def test_a_preview_counts_what_matches_and_changes_nothing(call: Call, module_url: str, runs: dict[str, int]) -> None:
     found = told(call("POST", "/v1/operations/preview", scope="steer", json={"action": "cancel", "all": True}))
-    assert (found["matched"], found["counted_all"]) == (3, True)
+    assert (found["matched"], found["counted_all"], found["unresolved"]) == (3, True, None)
     assert {run["id"] for run in found["samples"]} == {runs["queued"], runs["running"], runs["failed"]}
     assert statuses(module_url) == {status: status for status in runs}
     assert told(call("GET", "/v1/operations"))["items"] == []
+
+
+def test_a_preview_of_a_retry_counts_the_runs_whose_effect_is_unresolved(
+    call: Call, module_url: str, runs: dict[str, int]
+) -> None:
+    with database.transaction(module_url) as connection:
+        fetch_all(connection, UNKNOWN_EFFECT, {"run_id": runs["dead"]})
+    found = told(call("POST", "/v1/operations/preview", scope="steer", json={"action": "retry", "all": True}))
+    assert (found["matched"], found["unresolved"]) == (2, 1)
 
 
 def test_an_operation_is_accepted_at_once_and_shows_how_far_it_is(

@@ -66,7 +66,8 @@ def test_previews_and_batches_walk_an_index_to_their_limit_whatever_the_planner_
         request = requested(action, **asked)
         more = {"action": action.word, "milliseconds": 60_000, "waited": 60_000}
         criteria = request.narrowed
-        counting = {**parameters(criteria, 0, None, COUNTED_MOST), **more}
+        unresolved = {"max_runs": COUNTED_MOST, "unresolved": [*range(6000)]}
+        counting = {**parameters(criteria, 0, None, COUNTED_MOST), **more, **unresolved}
         nodes = plan(filled, COUNTS[scan_of(request).name], counting)
         assert {node["Index Name"] for node in nodes if "Index Name" in node} == {index}, (action, asked)
         assert looked_at(nodes) <= most, (action, asked)

@@ -10,16 +10,15 @@ from datetime import datetime
 
 import click
 
+from rowcall import effects
 from rowcall.base.database import Row, commit
 from rowcall.base.errors import RowcallError
 from rowcall.cli.runs.filtered import misspelt
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.terminal.output import show_json
+from rowcall.cli.terminal.output import show_json, wrapped
 from rowcall.queue import Filter, operations
 from rowcall.queue.operations import Action, Preview, Requested
 from rowcall.queue.operations.lists import public
-
-NOTHING = Preview(matched=0, counted_all=True, samples=[])
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,12 @@ class Many:
         """Start an operation, and work on it, besides the workers, until it needs no more work."""
         requested = Requested(action, criteria, self.everything, self.limit, run_at, self.canary, self.reason)
         with command_transaction() as connection:
-            found = operations.preview(connection, requested)
+            unresolved = effects.unresolved_runs(connection) if action is Action.RETRY else None
+            found = operations.preview(connection, requested, unresolved=unresolved)
             if self.dry_run:
                 _show_preview(found, as_json)
                 return
-            if found == NOTHING and not as_json:
+            if not found.matched and found.counted_all and not as_json:
                 question = misspelt(criteria)
                 click.echo("; ".join(filter(None, ("no runs match, and nothing was changed", question))))
                 return
@@ -82,6 +82,13 @@ def _show_preview(found: Preview, as_json: bool) -> None:
     such_as = f", such as {', '.join(str(run['id']) for run in found.samples)}" if found.samples else ""
     many = f"{found.matched:,}" if found.counted_all else f"{found.matched:,} or more"
     click.echo(f"{many} match{such_as}; dry run: nothing was changed")
+    if found.unresolved:
+        click.echo(
+            wrapped(
+                f"of these, {found.unresolved:,} cannot succeed before you resolve an effect whose outcome is unknown:"
+                " `rowcall effects list --state unknown`"
+            )
+        )
 
 
 def _show_progress(operation: Row) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rowcall.base.database import Connection, Row, fetch_all
@@ -22,13 +23,19 @@ UNFINISHED = IndexScan("live", "finished_at IS NULL", "queue, priority, run_at, 
 def count_sql(scan: IndexScan) -> str:
     """Return a query that counts the runs that an action can change, and names some of them."""
     return f"""{IN_ORDER}
-SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < %(most)s AS counted_all,
-    coalesce((array_agg(id) FILTER (WHERE matches))[1:{SAMPLES}], '{{}}') AS samples
+SELECT matched, counted_all, ids[1:{SAMPLES}] AS samples, (
+    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
+    WHERE place <= %(max_runs)s AND met.id = ANY(%(unresolved)s::bigint[])
+) AS unresolved
 FROM (
-    SELECT id, {MATCHES} AND {IS_MEANT} AS matches FROM (
-        SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
-    ) AS scanned
-) AS judged
+    SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < %(most)s AS counted_all,
+        coalesce(array_agg(id) FILTER (WHERE matches), '{{}}') AS ids
+    FROM (
+        SELECT id, {MATCHES} AND {IS_MEANT} AS matches FROM (
+            SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
+        ) AS scanned
+    ) AS judged
+) AS counted
 """
 
 
@@ -43,22 +50,30 @@ WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY id DESC
 
 @dataclass(frozen=True)
 class Preview:
-    """How many runs match now, whether all were counted, and a few of them."""
+    """How many runs match now, whether all were counted, a few of them, and how many are unresolved."""
 
     matched: int
     counted_all: bool
     samples: list[Row]
+    unresolved: int | None = None
 
 
-def preview(connection: Connection, requested: Requested, most: int = COUNTED_MOST) -> Preview:
-    """Count the runs that the operation would change now."""
-    values = {**parameters(requested.narrowed, 0, None, most), "action": requested.action.word}
+def preview(
+    connection: Connection, requested: Requested, most: int = COUNTED_MOST, unresolved: Sequence[int] | None = None
+) -> Preview:
+    """Count the runs that the operation would change now, and how many of them are among the `unresolved` ones."""
+    values = {
+        **parameters(requested.narrowed, 0, None, most),
+        "action": requested.action.word,
+        "max_runs": requested.max_runs or most,
+        "unresolved": list(unresolved or ()),
+    }
     [row] = searched(connection, COUNTS[scan_of(requested).name], values)
     matched, counted_all = row["matched"], row["counted_all"]
     if requested.max_runs is not None and matched >= requested.max_runs:
         matched, counted_all = requested.max_runs, True
     samples = fetch_all(connection, SAMPLED, {"run_ids": row["samples"]})
-    return Preview(matched, counted_all, samples)
+    return Preview(matched, counted_all, samples, None if unresolved is None else row["unresolved"])
 
 
 def scan_of(requested: Requested) -> IndexScan:
