@@ -133,6 +133,28 @@ def test_waiting_runs_are_made_due_and_rescheduled(environment: dict[str, str], 
     assert [(row["action"], row["subject_id"]) for row in audited] == [("start", 2), ("start", 1)]
 
 
+@pytest.mark.parametrize(
+    ("status", "command"),
+    [
+        (Status.DEAD, ["retry"]),
+        (Status.QUEUED, ["cancel"]),
+        (Status.RUNNING, ["cancel", "--force"]),
+        (Status.QUEUED, ["run-now"]),
+        (Status.FAILED, ["reschedule", "--to", "2100-01-01T00:00:00Z"]),
+    ],
+)
+def test_the_audit_log_keeps_the_reason_for_changing_a_run_by_its_id(
+    environment: dict[str, str], fresh_url: str, status: Status, command: list[str]
+) -> None:
+    [run] = made(fresh_url, status)
+    changed = rowcall(environment, "runs", *command, str(run), "--reason", "the mail server is back")
+    assert changed.returncode == 0, changed.stderr
+    [row] = json.loads(rowcall(environment, "audit", "--subject-id", str(run), "--subject", "run", "--json").stdout)
+    assert (row["after"]["reason"], "reason" in row["before"]) == ("the mail server is back", False)
+    assert "reason - > the mail server is back" in rowcall(environment, "audit", "--subject", "run").stdout
+    assert shown(environment, "list") == []
+
+
 def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh_url: str) -> None:
     runs = made(fresh_url, Status.DEAD, Status.DEAD, Status.DEAD)
     first = rowcall(environment, "runs", "retry", "--all", "--canary").stdout
@@ -203,7 +225,9 @@ def test_ctrl_c_leaves_the_rest_to_the_workers(environment: dict[str, str], fres
         (["runs", "retry"], 2, "specify ids, filters such as --status dead, or --all"),
         (["runs", "run-now"], 2, "specify ids, filters such as --status dead, or --all"),
         (["runs", "retry", "1", "--status", "dead"], 2, "not both"),
-        (["runs", "retry", "1", "--canary"], 2, "not both"),
+        (["runs", "retry", "1", "--canary"], 2, "ids cannot be combined with --all, "),
+        (["runs", "retry", "1", "--reason", ""], 1, "reason: must be 1 to 500 printable characters"),
+        (["runs", "retry", "--reason", "mail"], 2, "specify ids, filters such as --status dead, or --all"),
         (["runs", "cancel", "--all", "--force"], 2, "needs ids, not a filter"),
         (["runs", "reschedule", "--all"], 2, "Missing option '--to'"),
         (["runs", "retry", "--all", "--reason", ""], 1, "reason: must be 1 to 500 printable characters"),

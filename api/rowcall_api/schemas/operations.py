@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
+from rowcall.access.audit import REASON_CHARACTERS
 from rowcall.queue.operations import Action, OperationStatus
 from rowcall.queue.operations.preview import COUNTED_MOST, SAMPLES
-from rowcall.queue.operations.request import MOST_RUNS, REASON_CHARACTERS
+from rowcall.queue.operations.request import MOST_RUNS
 from rowcall.status import Status
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import Moment, YesOrNo

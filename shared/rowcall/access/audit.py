@@ -14,17 +14,26 @@ from rowcall.base.database import Connection, fetch_all
 Subject: TypeAlias = Literal["run", "definition", "queue", "key", "effect", "operation", "database"]
 SUBJECTS: tuple[str, ...] = get_args(Subject)
 
+REASON_CHARACTERS = 500
+
 
 @dataclass(frozen=True)
 class Operator:
     """An operator, for the audit log; `request_id` connects a change with the log lines of its request.
 
-    `key_owner` owns the idempotency keys of the operator's requests.
+    `key_owner` owns the idempotency keys of the operator's requests; `reason` is why the operator changes a run.
     """
 
     who: str
     request_id: str | None = None
     key_owner: str = "cli"
+    reason: str | None = None
+
+
+def wrong_with_reason(reason: str | None) -> str | None:
+    """Return what is wrong with a reason, in words that follow its name; None if nothing is."""
+    usable = reason is None or (0 < len(reason) <= REASON_CHARACTERS and reason.isprintable())
+    return None if usable else f"must be 1 to {REASON_CHARACTERS} printable characters"
 
 
 RECORD = """

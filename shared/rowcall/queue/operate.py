@@ -105,7 +105,8 @@ def change(
         raise refused(connection, before, event)
     if row["status"] == Status.QUEUED:
         fetch_all(connection, WAKE_WORKERS)
-    record(connection, operator.who, event, "run", run_id, _audited(before), _audited(row), operator.request_id)
+    after = {**_audited(row), **({"reason": operator.reason} if operator.reason else {})}
+    record(connection, operator.who, event, "run", run_id, _audited(before), after, operator.request_id)
     return {**row, "definition": before["definition"]}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import click
@@ -34,13 +34,13 @@ class Many:
 
     def selects(self, run_ids: Sequence[int], criteria: Filter) -> bool:
         """Return whether the filter selects the runs, and not ids."""
-        by_filter = self != Many() or not criteria.leaves_all_open
+        by_filter = replace(self, reason=None) != Many() or not criteria.leaves_all_open
         if run_ids and not criteria.leaves_all_open:
             raise click.UsageError("specify ids or filters such as --status dead, not both")
         if run_ids and by_filter:
             raise click.UsageError(
-                "ids cannot be combined with --all, --dry-run, --limit, --canary, --reason or --no-wait: these go with"
-                " filters such as --status dead"
+                "ids cannot be combined with --all, --dry-run, --limit, --canary or --no-wait: these go with filters"
+                " such as --status dead"
             )
         if not run_ids and criteria.leaves_all_open and not self.everything:
             raise click.UsageError("specify ids, filters such as --status dead, or --all")
@@ -148,7 +148,7 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
             default=True,
             help="Work on the operation here too until it is done, or leave it to the workers.  [default: --wait]",
         ),
-        click.option("--reason", help="The reason, which the operation and the audit log show."),
+        click.option("--reason", help="The reason, which the audit log and the operation show."),
         click.option(
             "--canary", is_flag=True, help="Change only the first run, and wait for `rowcall operations continue`."
         ),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import click
 
 from rowcall import effects, queue
-from rowcall.access.audit import Operator
+from rowcall.access.audit import Operator, wrong_with_reason
 from rowcall.base.database import Connection, Row, all_or_nothing
-from rowcall.base.errors import RowcallError, RunNotFound, TransitionRefused
+from rowcall.base.errors import FilterInvalid, RowcallError, RunNotFound, TransitionRefused
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.filtered import filtered
 from rowcall.cli.runs.many import Many, many_options
@@ -37,7 +38,7 @@ def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json:
     if many.selects(run_ids, criteria):
         many.carry_out(Action.RETRY, criteria, as_json)
     else:
-        _steer(run_ids, queue.retry, as_json, warn=_unresolved)
+        _steer(run_ids, queue.retry, many.reason, as_json, warn=_unresolved)
 
 
 @click.command("cancel")
@@ -49,7 +50,7 @@ def retry_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_json:
 def cancel_command(run_ids: Sequence[int], criteria: Filter, many: Many, force: bool, as_json: bool) -> None:
     """Cancel waiting runs, and ask the workers of running ones to stop them: by id, or all that match the options."""
     if not many.selects(run_ids, criteria):
-        _steer(run_ids, functools.partial(queue.cancel_any, force=force), as_json)
+        _steer(run_ids, functools.partial(queue.cancel_any, force=force), many.reason, as_json)
     elif force:
         raise click.UsageError("--force does not wait for workers, so it needs ids, not a filter")
     else:
@@ -66,7 +67,7 @@ def run_now_command(run_ids: Sequence[int], criteria: Filter, many: Many, as_jso
     if many.selects(run_ids, criteria):
         many.carry_out(Action.RUN_NOW, criteria, as_json)
     else:
-        _steer(run_ids, queue.run_now, as_json)
+        _steer(run_ids, queue.run_now, many.reason, as_json)
 
 
 @click.command("reschedule")
@@ -80,7 +81,7 @@ def reschedule_command(run_ids: Sequence[int], to: datetime, criteria: Filter, m
     if many.selects(run_ids, criteria):
         many.carry_out(Action.RESCHEDULE, criteria, as_json, to)
     else:
-        _steer(run_ids, functools.partial(queue.reschedule, run_at=to), as_json)
+        _steer(run_ids, functools.partial(queue.reschedule, run_at=to), many.reason, as_json)
 
 
 @click.command("clone")
@@ -123,14 +124,17 @@ def _unresolved(connection: Connection, run: Row) -> list[str]:
     ]
 
 
-def _steer(run_ids: Sequence[int], event: Event, as_json: bool, warn: Warn = _nothing) -> None:
+def _steer(run_ids: Sequence[int], event: Event, reason: str | None, as_json: bool, warn: Warn = _nothing) -> None:
     """Apply an operator's event to each run and report it; a refusal does not stop the others."""
+    if complaint := wrong_with_reason(reason):
+        raise FilterInvalid({"reason": complaint})
+    who = replace(operator(), reason=reason)
     rows, refusals, warnings = [], [], list[str]()
     with command_transaction() as connection:
         for run_id in run_ids:
             try:
                 with all_or_nothing(connection):
-                    rows.append(event(connection, run_id, operator()))
+                    rows.append(event(connection, run_id, who))
                     warnings += warn(connection, rows[-1])
             except (RunNotFound, TransitionRefused) as refusal:
                 refusals.append(str(refusal))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rowcall.access.audit import wrong_with_reason
 from rowcall.base.errors import FilterInvalid
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.queue.enqueue import fingerprint_of
@@ -14,8 +15,6 @@ from rowcall.queue.views.filters import Filter, from_json, to_json
 
 # As the table can hold it.
 MOST_RUNS = 2**31 - 1
-
-REASON_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,10 @@ class Requested:
         if not reschedules:
             run_at = "is only for reschedule" if self.run_at else None
         usable = self.max_runs is None or 1 <= self.max_runs <= MOST_RUNS
-        reason = self.reason is None or (0 < len(self.reason) <= REASON_CHARACTERS and self.reason.isprintable())
         return {
             "run_at": run_at,
             "max_runs": None if usable else f"must be from 1 to {MOST_RUNS}",
-            "reason": None if reason else f"must be 1 to {REASON_CHARACTERS} printable characters",
+            "reason": wrong_with_reason(self.reason),
         }
 
     @property
