@@ -175,6 +175,20 @@ def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh
     )
 
 
+def test_an_operation_is_shown_in_plain_words_with_the_filter_as_it_was_chosen(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    made(fresh_url, Status.DEAD, Status.DEAD)
+    rowcall(environment, "runs", "retry", "--all", "--canary")
+    rowcall(environment, "runs", "cancel", "--status", "failed", "--status", "queued", "--type", "noop")
+    every, some = (rowcall(environment, "operations", "show", number).stdout for number in ("1", "2"))
+    ids = shown(environment, "show", "1")
+    assert re.search("^filter +none: all runs that the action can change$", every, re.MULTILINE)
+    assert re.search(f"^canary run +{ids['canary_run_id']}$", every, re.MULTILINE)
+    assert re.search(f"^operation's own run +{ids['run_id']}$", every, re.MULTILINE)
+    assert re.search("^filter +--status failed --status queued --type noop$", some, re.MULTILINE)
+
+
 def test_an_operation_that_no_worker_carries_out_says_so(environment: dict[str, str], fresh_url: str) -> None:
     made(fresh_url, Status.DEAD)
     left = rowcall(environment, "runs", "retry", "--all", "--no-wait").stdout

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from rowcall.base import settings
+from rowcall.base.database import Row
+from rowcall.cli.runs.filtered import in_words
 from rowcall.cli.runs.many import counts, report
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
@@ -13,8 +15,14 @@ from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
 from rowcall.queue import operations
+from rowcall.queue.views.filters import from_json
 
 LISTED = ("id", "action", "status", "matched", "changed", "refused", "requested_by", "created_at", "reason")
+
+# The run that was changed alone, and the carry_out_operation run.
+LABELS = {"canary_run_id": "canary run", "run_id": "operation's own run"}
+
+NO_FILTER = "none: all runs that the action can change"
 
 
 @click.group("operations", cls=Group)
@@ -48,9 +56,15 @@ def show_command(operation_id: int, as_json: bool) -> None:
     if waiting:
         click.echo(wrapped(waiting.message))
     click.echo()
-    show_fields({name: operation[name] for name in operation if name not in ("id", "status")})
+    show_fields(_in_words(operation))
     for command in waiting.commands if waiting else ():
         click.echo(f"try: {command}")
+
+
+def _in_words(operation: Row) -> Row:
+    """Return the fields under plain labels, with the filter as the options that make it."""
+    fields = {LABELS.get(name, name): operation[name] for name in operation if name not in ("id", "status")}
+    return {**fields, "filter": in_words(from_json(operation["filter"])) or NO_FILTER}
 
 
 @operations_command.command("refusals")
