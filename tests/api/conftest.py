@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,7 @@ from rowcall.job_types import catalogue
 from rowcall.queue.operations import Action
 from rowcall.status import Status
 from rowcall_api.app import create_app
+from tests.api.serving import ONE_THREAD, Server, served
 from tests.support.digest import Digest
 from tests.support.operations import start
 
@@ -87,6 +90,24 @@ def call(app: flask.Flask, keys: dict[str, str]) -> Call:
         return client.open(path, method=method, headers=headers, **options)
 
     return request
+
+
+@pytest.fixture(scope="module")
+def server(
+    request: pytest.FixtureRequest, module_url: str, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """Yield a server with one thread, started by the module's code SMALL."""
+    command = [sys.executable, "-P", "-c", request.module.SMALL]
+    with served({**ONE_THREAD, "DATABASE_URL": module_url}, tmp_path_factory.mktemp("api"), command) as server:
+        yield server
+        assert "Traceback" not in server.log.read_text()
+
+
+@pytest.fixture
+def clients() -> Iterator[ExitStack]:
+    """Yield a stack that closes the test's connections."""
+    with ExitStack() as clients:
+        yield clients
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,9 @@ from typing import Any
 from rowcall.base.child_processes import own_command
 from tests.support.processes import LIMIT_SECONDS, wait_until
 
+# The settings of a server with one process and one thread.
+ONE_THREAD = {"PATH": "", "ROWCALL_API_WORKERS": "1", "ROWCALL_API_THREADS": "1"}
+
 JSON = "Content-Type: application/json"
 
 

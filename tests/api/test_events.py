@@ -7,45 +7,26 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-
-import pytest
 
 from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from tests.api.conftest import Call, invalid
-from tests.api.serving import Server, heard, request, send, served
+from tests.api.serving import ONE_THREAD, Server, heard, request, send, served
 from tests.support.processes import wait_until
 
 OPERATOR = Operator("a test")
 LAST_ID = re.compile(r"id: ([0-9]{16}-[0-9a-f]{8})\n\n")
 
-# A server with one process and one thread, and room for four clients.
+# The server has one process and one thread, and room for four clients.
 ROOM = 4
 SMALL = f"""
 from rowcall_api.http import server; from rowcall_api.http.waiting import feed; from rowcall.cli.main import main
 server.CONNECTIONS = {2 * ROOM}; feed.QUIET_SECONDS = 0.0; main()
 """
-ONE_THREAD = {"PATH": "", "ROWCALL_API_WORKERS": "1", "ROWCALL_API_THREADS": "1"}
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("api")
-    with served({**ONE_THREAD, "DATABASE_URL": module_url}, folder, [sys.executable, "-P", "-c", SMALL]) as server:
-        yield server
-        assert "Traceback" not in server.log.read_text()
-
-
-@pytest.fixture
-def clients() -> Iterator[ExitStack]:
-    """Yield a stack that closes the test's connections."""
-    with ExitStack() as clients:
-        yield clients
 
 
 class Follower:

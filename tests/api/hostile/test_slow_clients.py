@@ -60,13 +60,6 @@ def impatient(module_url: str, there: There, tmp_path_factory: pytest.TempPathFa
         assert "Traceback" not in server.log.read_text()
 
 
-@pytest.fixture
-def clients() -> Iterator[ExitStack]:
-    """Yield a stack that closes the test's connections."""
-    with ExitStack() as clients:
-        yield clients
-
-
 def keep_nobody_waiting(server: Server, clients: Sequence[socket.socket]) -> bool:
     """Whether the server answers a request while it still waits for all of these clients."""
     assert [server.ask(READY).status for _ in range(3)] == [200] * 3

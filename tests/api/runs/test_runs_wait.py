@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,35 +15,19 @@ from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.status import Status
-from tests.api.serving import Heard, Server, heard, request, send, served
+from tests.api.serving import ONE_THREAD, Heard, Server, heard, request, send, served
 from tests.support.pooler import pgbouncer
 from tests.support.processes import wait_until
 from tests.support.rows import run_in
 
 OPERATOR = Operator("a test")
 
-# A server with one process and one thread, which may park ten requests.
+# The server has one process and one thread, which may park ten requests.
 ROOM = 10
 SMALL = f"""
 from rowcall_api.http import server; from rowcall.cli.main import main
 server.CONNECTIONS = {2 * ROOM}; main()
 """
-ONE_THREAD = {"PATH": "", "ROWCALL_API_WORKERS": "1", "ROWCALL_API_THREADS": "1"}
-
-
-@pytest.fixture(scope="module")
-def server(module_url: str, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("api")
-    with served({**ONE_THREAD, "DATABASE_URL": module_url}, folder, [sys.executable, "-P", "-c", SMALL]) as server:
-        yield server
-        assert "Traceback" not in server.log.read_text()
-
-
-@pytest.fixture
-def clients() -> Iterator[ExitStack]:
-    """Yield a stack that closes the test's connections."""
-    with ExitStack() as clients:
-        yield clients
 
 
 def made(url: str, status: Status = Status.QUEUED) -> int:
