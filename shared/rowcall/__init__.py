@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rowcall_worker.handlers import Run  # for annotations in handlers, so only a worker loads it
 
 # The build and the workers read the version here, because reading the installed metadata takes longer than a claim.
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __all__ = [
     "Declined",

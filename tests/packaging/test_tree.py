@@ -1,11 +1,13 @@
-"""The tree stays readable: no file is long, and no folder of the product has many files."""
+"""The tree stays readable: no file is long, no folder of the product has many files, and its version is its own."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from rowcall import __version__
 from tests.support.processes import ROOT
 
 # A newcomer can read a file of this length at one sitting, and see a folder of this size at a glance.
@@ -33,3 +35,17 @@ def test_no_folder_of_the_product_has_more_than_16_files() -> None:
     folders = {file.parent for package in packages() for file in package.rglob("*.py")}
     sizes = {str(folder.relative_to(ROOT)): sum(entry.is_file() for entry in folder.iterdir()) for folder in folders}
     assert {folder: size for folder, size in sizes.items() if size > FILES} == {}
+
+
+def test_the_version_is_the_newest_of_the_changelog_or_a_development_version_after_it() -> None:
+    newest, released = re.findall(r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[:2]
+    if newest == "Unreleased":
+        base, development, _ = __version__.partition(".dev0")
+        assert development, "what is not released yet must not have the version of a release"
+        assert numbers(base) > numbers(released)
+    else:
+        assert __version__ == newest
+
+
+def numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
