@@ -4037,7 +4037,6 @@ ROLLBACK;
 \set milliseconds '5000'
 \set waited '4000'
 \set max_runs '100'
-\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4057,18 +4056,17 @@ ROLLBACK;
 \set at 'infinity'
 \set id '1'
 \set end '-infinity'
+\set unresolved '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT matched, counted_all, ids[1:5] AS samples, (
-    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
-    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
-) AS unresolved
+SELECT matched, counted_all, ids[1:least(5, :'max_runs')] AS samples, by_status, unresolved
 FROM (
     SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+        array_agg(id ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS ids,
+        array_agg(status ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS statuses
     FROM (
-        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+        SELECT id, created_at, status, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4088,7 +4086,16 @@ FROM (
             SELECT * FROM rowcall.job_runs WHERE (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
         ) AS scanned
     ) AS judged
-) AS counted;
+) AS counted CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_object_agg(status, runs), '{}') AS by_status,
+        coalesce(sum(unresolved_runs), 0)::bigint AS unresolved
+    FROM (
+        SELECT status, count(*) AS runs,
+            count(*) FILTER (WHERE id = ANY(:'unresolved'::bigint[])) AS unresolved_runs
+        FROM unnest(ids, statuses) WITH ORDINALITY AS met(id, status, place)
+        WHERE place <= :'max_runs' GROUP BY status
+    ) AS grouped
+) AS divided;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[failed]
@@ -4096,7 +4103,6 @@ ROLLBACK;
 \set milliseconds '5000'
 \set waited '4000'
 \set max_runs '100'
-\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4116,18 +4122,17 @@ ROLLBACK;
 \set at 'infinity'
 \set id '1'
 \set end '-infinity'
+\set unresolved '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT matched, counted_all, ids[1:5] AS samples, (
-    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
-    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
-) AS unresolved
+SELECT matched, counted_all, ids[1:least(5, :'max_runs')] AS samples, by_status, unresolved
 FROM (
     SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+        array_agg(id ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS ids,
+        array_agg(status ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS statuses
     FROM (
-        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+        SELECT id, created_at, status, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4147,7 +4152,16 @@ FROM (
             SELECT * FROM rowcall.job_runs WHERE failed_at IS NOT NULL AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at DESC, id DESC LIMIT :'most'
         ) AS scanned
     ) AS judged
-) AS counted;
+) AS counted CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_object_agg(status, runs), '{}') AS by_status,
+        coalesce(sum(unresolved_runs), 0)::bigint AS unresolved
+    FROM (
+        SELECT status, count(*) AS runs,
+            count(*) FILTER (WHERE id = ANY(:'unresolved'::bigint[])) AS unresolved_runs
+        FROM unnest(ids, statuses) WITH ORDINALITY AS met(id, status, place)
+        WHERE place <= :'max_runs' GROUP BY status
+    ) AS grouped
+) AS divided;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[definition]
@@ -4155,7 +4169,6 @@ ROLLBACK;
 \set milliseconds '5000'
 \set waited '4000'
 \set max_runs '100'
-\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4175,18 +4188,17 @@ ROLLBACK;
 \set at 'infinity'
 \set id '1'
 \set end '-infinity'
+\set unresolved '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT matched, counted_all, ids[1:5] AS samples, (
-    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
-    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
-) AS unresolved
+SELECT matched, counted_all, ids[1:least(5, :'max_runs')] AS samples, by_status, unresolved
 FROM (
     SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+        array_agg(id ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS ids,
+        array_agg(status ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS statuses
     FROM (
-        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+        SELECT id, created_at, status, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4208,7 +4220,16 @@ FROM (
         AND (definition_id, created_at, id) >= ((SELECT id FROM rowcall.job_definitions WHERE name = :'definition'), :'end'::timestamptz, 0) ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'most'
         ) AS scanned
     ) AS judged
-) AS counted;
+) AS counted CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_object_agg(status, runs), '{}') AS by_status,
+        coalesce(sum(unresolved_runs), 0)::bigint AS unresolved
+    FROM (
+        SELECT status, count(*) AS runs,
+            count(*) FILTER (WHERE id = ANY(:'unresolved'::bigint[])) AS unresolved_runs
+        FROM unnest(ids, statuses) WITH ORDINALITY AS met(id, status, place)
+        WHERE place <= :'max_runs' GROUP BY status
+    ) AS grouped
+) AS divided;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[key]
@@ -4216,7 +4237,6 @@ ROLLBACK;
 \set milliseconds '5000'
 \set waited '4000'
 \set max_runs '100'
-\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4236,18 +4256,17 @@ ROLLBACK;
 \set at 'infinity'
 \set id '1'
 \set end '-infinity'
+\set unresolved '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT matched, counted_all, ids[1:5] AS samples, (
-    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
-    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
-) AS unresolved
+SELECT matched, counted_all, ids[1:least(5, :'max_runs')] AS samples, by_status, unresolved
 FROM (
     SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+        array_agg(id ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS ids,
+        array_agg(status ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS statuses
     FROM (
-        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+        SELECT id, created_at, status, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4271,7 +4290,16 @@ FROM (
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
         ) AS scanned
     ) AS judged
-) AS counted;
+) AS counted CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_object_agg(status, runs), '{}') AS by_status,
+        coalesce(sum(unresolved_runs), 0)::bigint AS unresolved
+    FROM (
+        SELECT status, count(*) AS runs,
+            count(*) FILTER (WHERE id = ANY(:'unresolved'::bigint[])) AS unresolved_runs
+        FROM unnest(ids, statuses) WITH ORDINALITY AS met(id, status, place)
+        WHERE place <= :'max_runs' GROUP BY status
+    ) AS grouped
+) AS divided;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: COUNTS[live]
@@ -4279,7 +4307,6 @@ ROLLBACK;
 \set milliseconds '5000'
 \set waited '4000'
 \set max_runs '100'
-\set unresolved '{"1"}'
 \set most '20000'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4296,18 +4323,17 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set action 'reschedule'
+\set unresolved '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off; SET LOCAL enable_incremental_sort = off;
 SET LOCAL statement_timeout = :'milliseconds'; SET LOCAL lock_timeout = :'waited';
-SELECT matched, counted_all, ids[1:5] AS samples, (
-    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
-    WHERE place <= :'max_runs' AND met.id = ANY(:'unresolved'::bigint[])
-) AS unresolved
+SELECT matched, counted_all, ids[1:least(5, :'max_runs')] AS samples, by_status, unresolved
 FROM (
     SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < :'most' AS counted_all,
-        coalesce(array_agg(id) FILTER (WHERE matches), '{}') AS ids
+        array_agg(id ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS ids,
+        array_agg(status ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS statuses
     FROM (
-        SELECT id, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
+        SELECT id, created_at, status, (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
@@ -4327,14 +4353,23 @@ FROM (
             SELECT * FROM rowcall.job_runs WHERE finished_at IS NULL ORDER BY queue, priority, run_at, id LIMIT :'most'
         ) AS scanned
     ) AS judged
-) AS counted;
+) AS counted CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_object_agg(status, runs), '{}') AS by_status,
+        coalesce(sum(unresolved_runs), 0)::bigint AS unresolved
+    FROM (
+        SELECT status, count(*) AS runs,
+            count(*) FILTER (WHERE id = ANY(:'unresolved'::bigint[])) AS unresolved_runs
+        FROM unnest(ids, statuses) WITH ORDINALITY AS met(id, status, place)
+        WHERE place <= :'max_runs' GROUP BY status
+    ) AS grouped
+) AS divided;
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: SAMPLED
 \set run_ids '{"1"}'
 BEGIN;
 SELECT id, job_type, queue, status, run_at, error_type, created_at FROM rowcall.job_runs
-WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY id DESC;
+WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY created_at DESC, id DESC;
 ROLLBACK;
 
 -- rowcall.queue.operations.steer: START

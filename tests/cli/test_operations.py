@@ -60,7 +60,7 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
         fetch_all(connection, MANY, {"runs": 1002})
     asked = ("runs", "retry", "--status", "dead", "--type", "noop")
     dry = rowcall(environment, *asked, "--dry-run").stdout
-    assert re.fullmatch("1,002 match, such as [0-9]+(, [0-9]+){4}; dry run: nothing was changed\n", dry)
+    assert re.fullmatch(r"1,002 match \(1,002 dead\), such as [0-9]+(, [0-9]+){4}; dry run: nothing was changed\n", dry)
     assert json.loads(rowcall(environment, *asked, "--dry-run", "--json").stdout)["matched"] == 1002
     one = rowcall(environment, *asked, "--limit", "1").stdout
     assert one == "operation 1 is finished: 1 matched, 1 changed\n"

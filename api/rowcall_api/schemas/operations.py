@@ -88,7 +88,14 @@ class OperationPreviewSchema(AnswerSchema):
 
     matched = fields.Integer(metadata={"description": "How many runs match and can be changed."})
     counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
-    samples = fields.List(fields.Nested(SampleSchema), metadata={"description": f"Up to {SAMPLES} of them."})
+    by_status = fields.Dict(
+        keys=fields.String(validate=validate.OneOf([*Status])),
+        values=fields.Integer(),
+        metadata={"description": "How many of them have each status."},
+    )
+    samples = fields.List(
+        fields.Nested(SampleSchema), metadata={"description": f"Up to {SAMPLES} of them, the newest first."}
+    )
     unresolved = fields.Integer(
         allow_none=True,
         metadata={

@@ -49,18 +49,6 @@ def set_status(connection: PgConnection, operation_id: int, status: OperationSta
     fetch_all(connection, sql, {"id": operation_id, "status": status})
 
 
-def test_a_preview_counts_and_names_some_and_changes_nothing(connection: PgConnection) -> None:
-    runs = dead(connection, 7)
-    found = operations.preview(connection, requested(Action.RETRY, everything=True))
-    assert (found.matched, found.counted_all, len(found.samples)) == (7, True, 5)
-    assert {run["id"] for run in found.samples} <= {*runs}
-    assert operations.preview(connection, requested(Action.RETRY, everything=True, max_runs=3)).matched == 3
-    assert operations.preview(connection, requested(Action.RETRY, everything=True), most=7).counted_all is False
-    assert statuses(connection, runs) == ["dead"] * 7
-    assert fetch_all(connection, "SELECT id FROM rowcall.audit_log") == []
-    assert operations.list_operations(connection).rows == []
-
-
 def test_a_start_enqueues_the_run_that_carries_it_out_and_is_audited(connection: PgConnection) -> None:
     dead(connection, 2)
     operation_id = start(connection, Action.RETRY, status=(Status.DEAD,), reason="mail is back")

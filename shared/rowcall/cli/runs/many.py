@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,6 +19,7 @@ from rowcall.cli.terminal.output import show_json, wrapped
 from rowcall.queue import Filter, operations
 from rowcall.queue.operations import Action, Preview, Requested
 from rowcall.queue.operations.lists import public
+from rowcall.status import Status
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def _show_preview(found: Preview, as_json: bool) -> None:
         return
     such_as = f", such as {', '.join(str(run['id']) for run in found.samples)}" if found.samples else ""
     many = f"{found.matched:,}" if found.counted_all else f"{found.matched:,} or more"
-    click.echo(f"{many} match{such_as}; dry run: nothing was changed")
+    statuses = f" ({_in_words(found.by_status)})" if found.by_status else ""
+    click.echo(wrapped(f"{many} match{statuses}{such_as}; dry run: nothing was changed"))
     if found.unresolved:
         click.echo(
             wrapped(
@@ -89,6 +91,10 @@ def _show_preview(found: Preview, as_json: bool) -> None:
                 " `rowcall effects list --state unknown`"
             )
         )
+
+
+def _in_words(by_status: Mapping[str, int]) -> str:
+    return ", ".join(f"{by_status[status]:,} {status}" for status in Status if status in by_status)
 
 
 def _show_progress(operation: Row) -> None:

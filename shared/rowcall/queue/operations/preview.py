@@ -21,21 +21,31 @@ UNFINISHED = IndexScan("live", "finished_at IS NULL", "queue, priority, run_at, 
 
 
 def count_sql(scan: IndexScan) -> str:
-    """Return a query that counts the runs that an action can change, and names some of them."""
+    """Return a query that counts the runs that an action can change, and names some of them.
+
+    The runs are taken in the operation's order, so that with `max_runs`, it is about those that would be changed.
+    """
     return f"""{IN_ORDER}
-SELECT matched, counted_all, ids[1:{SAMPLES}] AS samples, (
-    SELECT count(*) FROM unnest(ids) WITH ORDINALITY AS met(id, place)
-    WHERE place <= %(max_runs)s AND met.id = ANY(%(unresolved)s::bigint[])
-) AS unresolved
+SELECT matched, counted_all, ids[1:least({SAMPLES}, %(max_runs)s)] AS samples, by_status, unresolved
 FROM (
     SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < %(most)s AS counted_all,
-        coalesce(array_agg(id) FILTER (WHERE matches), '{{}}') AS ids
+        array_agg(id ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS ids,
+        array_agg(status ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS statuses
     FROM (
-        SELECT id, {MATCHES} AND {IS_MEANT} AS matches FROM (
+        SELECT id, created_at, status, {MATCHES} AND {IS_MEANT} AS matches FROM (
             SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
         ) AS scanned
     ) AS judged
-) AS counted
+) AS counted CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_object_agg(status, runs), '{{}}') AS by_status,
+        coalesce(sum(unresolved_runs), 0)::bigint AS unresolved
+    FROM (
+        SELECT status, count(*) AS runs,
+            count(*) FILTER (WHERE id = ANY(%(unresolved)s::bigint[])) AS unresolved_runs
+        FROM unnest(ids, statuses) WITH ORDINALITY AS met(id, status, place)
+        WHERE place <= %(max_runs)s GROUP BY status
+    ) AS grouped
+) AS divided
 """
 
 
@@ -44,16 +54,20 @@ COUNTS = {scan.name: count_sql(scan) for scan in (*SCANS, UNFINISHED)}
 
 SAMPLED = """
 SELECT id, job_type, queue, status, run_at, error_type, created_at FROM rowcall.job_runs
-WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY id DESC
+WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY created_at DESC, id DESC
 """
 
 
 @dataclass(frozen=True)
 class Preview:
-    """How many runs match now, whether all were counted, a few of them, and how many are unresolved."""
+    """How many runs match now, in which statuses, whether all were counted, a few of them, and how many are unresolved.
+
+    With `max_runs`, it is about the newest of them, which the operation would change.
+    """
 
     matched: int
     counted_all: bool
+    by_status: dict[str, int]
     samples: list[Row]
     unresolved: int | None = None
 
@@ -72,8 +86,8 @@ def preview(
     matched, counted_all = row["matched"], row["counted_all"]
     if requested.max_runs is not None and matched >= requested.max_runs:
         matched, counted_all = requested.max_runs, True
-    samples = fetch_all(connection, SAMPLED, {"run_ids": row["samples"]})
-    return Preview(matched, counted_all, samples, None if unresolved is None else row["unresolved"])
+    samples = fetch_all(connection, SAMPLED, {"run_ids": row["samples"] or []})
+    return Preview(matched, counted_all, row["by_status"], samples, None if unresolved is None else row["unresolved"])
 
 
 def scan_of(requested: Requested) -> IndexScan:

@@ -1,0 +1,46 @@
+"""The preview of an operation: how many runs it would change, and which; it changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.base.database import PgConnection, fetch_all
+from rowcall.queue import operations
+from rowcall.queue.operations import Action
+from rowcall.status import Status
+from tests.support.operations import done, requested, statuses
+from tests.support.rows import run_in
+
+
+def test_a_preview_counts_and_names_some_and_changes_nothing(connection: PgConnection) -> None:
+    runs = [run_in(connection, Status.DEAD)["id"] for _ in range(7)]
+    found = operations.preview(connection, requested(Action.RETRY, everything=True))
+    assert (found.matched, found.counted_all, len(found.samples)) == (7, True, 5)
+    assert {run["id"] for run in found.samples} <= {*runs}
+    assert operations.preview(connection, requested(Action.RETRY, everything=True, max_runs=3)).matched == 3
+    assert operations.preview(connection, requested(Action.RETRY, everything=True), most=7).counted_all is False
+    assert statuses(connection, runs) == ["dead"] * 7
+    assert fetch_all(connection, "SELECT id FROM rowcall.audit_log") == []
+    assert operations.list_operations(connection).rows == []
+
+
+@pytest.mark.parametrize(
+    ("action", "status", "another"),
+    [(Action.CANCEL, Status.QUEUED, Status.FAILED), (Action.RETRY, Status.DEAD, Status.CANCELLED)],
+)
+def test_a_preview_is_about_the_runs_that_would_be_changed(
+    connection: PgConnection, action: Action, status: Status, another: Status
+) -> None:
+    """The newest, although the index of waiting runs begins with the oldest."""
+    aged = (f"now() - interval '{age} hours'" for age in range(9))
+    runs = [
+        run_in(connection, status if place < 8 else another, created_at=age, run_at=age)["id"]
+        for place, age in enumerate(aged)
+    ]
+    whole = operations.preview(connection, requested(action, everything=True), unresolved=runs[6:])
+    assert (whole.matched, whole.by_status, whole.unresolved) == (9, {status: 8, another: 1}, 3)
+    found = operations.preview(connection, requested(action, everything=True, max_runs=3), unresolved=runs[2:])
+    assert ([run["id"] for run in found.samples], found.by_status, found.unresolved) == (runs[:3], {status: 3}, 1)
+    operation = done(connection, action, everything=True, max_runs=3)
+    after = Status.CANCELLED if action is Action.CANCEL else Status.QUEUED
+    assert (operation["changed"], statuses(connection, runs[:3])) == (found.matched, [after] * 3)
