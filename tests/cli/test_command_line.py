@@ -36,6 +36,26 @@ def test_help_names_every_command_without_a_database() -> None:
         assert f"\n  {name} " in helped.stdout
 
 
+LISTED = """
+import atexit, sys
+heavy = {"alembic", "flask", "rich", "sqlalchemy"}
+atexit.register(lambda: print(*sorted(sys.modules.keys() & heavy), file=sys.stderr))
+from rowcall.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "completion", [{}, {"_ROWCALL_COMPLETE": "bash_complete", "COMP_WORDS": "rowcall ", "COMP_CWORD": "1"}]
+)
+def test_a_list_of_all_commands_loads_nothing_that_only_api_and_migrations_need(completion: dict[str, str]) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", LISTED, "--help"], env=completion, capture_output=True, text=True, check=True
+    )
+    assert {"api", "migrate", "worker"} <= set(told.stdout.replace("plain,", "").split())
+    assert told.stderr.split() == []
+
+
 NEEDS_MORE = ("api", "migrate")
 LOADED = f"""
 import sys

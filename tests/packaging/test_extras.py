@@ -13,7 +13,7 @@ import click
 import pytest
 
 from rowcall.cli import extras
-from rowcall.cli.main import rowcall
+from rowcall.cli.main import OWN, rowcall
 from tests.packaging.installed import Environment
 from tests.packaging.test_tree import packages
 from tests.support.processes import LIMIT_SECONDS
@@ -124,6 +124,17 @@ def test_a_command_is_described_alike_with_and_without_its_extra() -> None:
         for name, command in commands.items()
         if command is not None and name in extras.ABOUT
     } == extras.ABOUT
+
+
+@pytest.mark.parametrize("name", extras.NEEDED)
+def test_a_list_of_commands_looks_for_all_that_importing_the_command_needs(name: str) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-c", f"import sys, pkgutil; pkgutil.resolve_name({OWN[name]!r}); print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert extras.PACKAGES & set(shown.stdout.split()) - {"click"} == set(extras.NEEDED[name])
 
 
 def test_a_module_that_a_teams_own_package_misses_is_not_taken_for_an_extra(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 # All other commands need `cli`, which each of these extras includes.
 EXTRAS = {"api": "api", "demo": "example", "up": "all", "worker": "worker"}
@@ -42,12 +43,32 @@ PACKAGES = frozenset(
 )
 
 # What `rowcall api` imports of these; `up` starts it.
-API = ("flask", "flask_smorest", "flask_swagger_ui", "gunicorn", "prometheus_client")
+API = (
+    "apispec",
+    "cronsim",
+    "flask",
+    "flask_smorest",
+    "flask_swagger_ui",
+    "gunicorn",
+    "jinja2",
+    "prometheus_client",
+    "webargs",
+    "werkzeug",
+)
+# What these commands import of these; a list of commands looks for them, because importing takes a second.
+NEEDED = {"api": API, "migrate": ("alembic", "cronsim"), "up": ("cronsim",), "worker": ("cronsim",)}
 
 
 def is_missing(error: ModuleNotFoundError) -> bool:
     """Return whether the missing module belongs to an extra."""
     return (error.name or "").partition(".")[0] in PACKAGES
+
+
+def outlined(name: str) -> str | None:
+    """Say without importing the command what it does, or return None for a command that imports little."""
+    if name not in NEEDED:
+        return None
+    return ABOUT[name] if all(map(find_spec, NEEDED[name])) else described(name)
 
 
 def described(name: str) -> str:

@@ -85,6 +85,10 @@ class FrontDoor(Group):
                 raise
             return _not_installed(cmd_name, error)
 
+    def outline(self, ctx: click.Context, name: str) -> str | None:
+        """Return the first sentence of a command's help; to list the commands, none that imports much is imported."""
+        return extras.outlined(name) or super().outline(ctx, name)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Import and run the command; Ctrl-C ends it as it ends a program without a handler, but lets it clean up.
 

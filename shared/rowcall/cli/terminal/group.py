@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 import click
+from click.shell_completion import CompletionItem
 
 
 class Group(click.Group):
@@ -26,14 +27,17 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The first sentence of each command's help, whole."""
-        listed = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        listed = [(name, self.outline(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_sentence(command)) for name, command in listed if _is_shown(command)])
+            formatter.write_dl([(name, sentence) for name, sentence in listed if sentence is not None])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin like this, each with the sentence that the help shows, and the options."""
+        begun = [(name, self.outline(ctx, name)) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        commands = [CompletionItem(name, help=sentence) for name, sentence in begun if sentence is not None]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
-def _is_shown(command: click.Command | None) -> bool:
-    return command is not None and not command.hidden
-
-
-def _first_sentence(command: click.Command | None) -> str:
-    return command.get_short_help_str(limit=1000) if command else ""
+    def outline(self, ctx: click.Context, name: str) -> str | None:
+        """Return the first sentence of a command's help, or None for a hidden command."""
+        command = self.get_command(ctx, name)
+        return None if command is None or command.hidden else command.get_short_help_str(limit=1000)
