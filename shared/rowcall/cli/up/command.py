@@ -19,8 +19,9 @@ from rowcall.cli import extras
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import in_foreground
 from rowcall.cli.up.alone import alone
+from rowcall.cli.up.children import wait
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
-from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up, wait
+from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up
 from rowcall.cli.up.reports import Reports
 
 

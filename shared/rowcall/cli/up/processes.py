@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,12 +22,13 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.child_processes import dies_with_us, own_command, stop_signals
+from rowcall.base.child_processes import own_command, stop_signals
 from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
 from rowcall.cli.up.alone import note_api
+from rowcall.cli.up.children import POLL_SECONDS, Child, check_all, start_child, stop_children
 from rowcall.cli.up.demo import Asked, Demo, asked, prepared, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
@@ -39,12 +40,8 @@ from rowcall.status import Status
 
 # Short, because a developer at a terminal is waiting for `up` to stop.
 WORKER_GRACE_SECONDS = 2.0
-STOP_SECONDS = 10.0
 READY_SECONDS = 60.0
 FIRST_RUN_SECONDS = 60.0
-
-# How often to check whether a child has ended or the API answers.
-POLL_SECONDS = 0.05
 
 FIRST_PAYLOAD = {"hello": "world"}
 
@@ -75,23 +72,6 @@ class Running:
     moved: str | None = None
 
 
-@dataclass(frozen=True)
-class Child:
-    """A `rowcall` command that runs until the end."""
-
-    command: str
-    process: subprocess.Popen[bytes]
-    hint: str
-
-    def check(self) -> None:
-        """Raise an error if it has ended by itself."""
-        code = self.process.poll()
-        if code is not None and code < 0:  # it could not say why
-            raise RowcallError(f"`{self.command}` was killed by signal {-code}")
-        if code is not None:
-            raise RowcallError(f"`{self.command}` exited with code {code}; {self.hint}")
-
-
 class Stop(BaseException):
     """A signal (Ctrl-C, SIGTERM or SIGHUP) asks `up` to stop."""
 
@@ -107,7 +87,7 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         url = stack.enter_context(database_url(settings, make=True))
         _migrate(settings, url, reports, is_example)
         children: list[Child] = []
-        stack.callback(_stop, children)
+        stack.callback(stop_children, children)
         stack.callback(reports.stopping)
         with database.internal_transaction(url) as connection:
             version = str(database.fetch_value(connection, "SELECT current_setting('server_version')"))
@@ -119,15 +99,15 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
             moved = _moved(settings, listener, port)
             handed = ["api", "--listener", str(listener.fileno())]
             # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
-            children.append(_start(handed, signal.SIGQUIT, reports, handed=[listener.fileno()]))
+            children.append(start_child(handed, signal.SIGQUIT, reports, handed=[listener.fileno()]))
         demo = prepared(settings, url)
         environment = demo.environment if demo else {}
         if demo:
-            children.append(_start(demo.command, signal.SIGTERM, reports, environment))
+            children.append(start_child(demo.command, signal.SIGTERM, reports, environment))
         own = QUEUE if settings.database_url else None
         serving = ["--queues", own] if own else []
         worker = ["worker", "run", "--grace", str(WORKER_GRACE_SECONDS), *serving]
-        children.append(_start(worker, signal.SIGTERM, reports, environment))
+        children.append(start_child(worker, signal.SIGTERM, reports, environment))
         _wait_for_api(api, children)
         reports.started(API, api)
         with database.internal_transaction(url) as connection:
@@ -136,13 +116,6 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
         yield Running(api, url, version, key, own, first_run, shown, children, moved)
-
-
-def wait(children: Sequence[Child]) -> None:
-    """Wait for a signal; raise an error if a child ends by itself."""
-    while True:
-        check_all(children)
-        time.sleep(POLL_SECONDS)  # signals interrupt it; Python cannot wait for several children at once
 
 
 def listen_to_signals() -> None:
@@ -191,47 +164,6 @@ def _moved(settings: Settings, listener: socket.socket, asked: int | None) -> st
     if usual in (0, listener.getsockname()[1]):
         return None
     return f"not on port {usual}, which is in use; --port chooses another"
-
-
-def _start(
-    arguments: Sequence[str],
-    if_we_die: signal.Signals,
-    reports: Reports,
-    environment: Mapping[str, str] | None = None,
-    handed: Sequence[int] = (),
-) -> Child:
-    """Start a `rowcall` command in a new session, so that the terminal's Ctrl-C reaches only this process."""
-    process = subprocess.Popen(
-        own_command(*arguments),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=reports.errors_of(arguments[0]),
-        env={**reports.environment, **os.environ, **(environment or {})},
-        start_new_session=True,
-        pass_fds=handed,
-        preexec_fn=dies_with_us(if_we_die),
-    )
-    return Child(" ".join(["rowcall", *arguments]), process, reports.hint)
-
-
-def _stop(started: Sequence[Child]) -> None:
-    """Stop the children, the worker first, so that it can still release its runs."""
-    children = [child.process for child in started]
-    for child in reversed(children):
-        child.terminate()
-    until = time.monotonic() + STOP_SECONDS
-    for child in children:
-        try:
-            child.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-
-
-def check_all(children: Sequence[Child]) -> None:
-    """Raise an error if a child has ended by itself."""
-    for child in children:
-        child.check()
 
 
 def _wait_for_api(url: str, children: Sequence[Child]) -> None:

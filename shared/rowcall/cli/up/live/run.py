@@ -11,12 +11,13 @@ from rich.text import Text
 
 from rowcall.base.settings import Settings
 from rowcall.cli.terminal.output import in_foreground, shown
+from rowcall.cli.up.children import check_all
 from rowcall.cli.up.live.logs import Line, Logs
 from rowcall.cli.up.live.reader import Reader
 from rowcall.cli.up.live.screen import Screen
 from rowcall.cli.up.live.state import LOGS, State
 from rowcall.cli.up.live.view import View
-from rowcall.cli.up.processes import Running, Stop, check_all, listen_to_signals, up
+from rowcall.cli.up.processes import Running, Stop, listen_to_signals, up
 from rowcall.cli.up.reports import Reports
 
 # How often to look for ended children, new log lines and a new snapshot.
