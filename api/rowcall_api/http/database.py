@@ -10,12 +10,9 @@ import psycopg2
 import sqlalchemy
 from psycopg2.errors import (
     InsufficientPrivilege,
-    InvalidSchemaName,
     LockNotAvailable,
     QueryCanceled,
     ReadOnlySqlTransaction,
-    UndefinedColumn,
-    UndefinedTable,
 )
 
 from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
@@ -23,7 +20,7 @@ from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, Rights
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
-from rowcall.schema import check_revision
+from rowcall.schema import SCHEMA_ERRORS, check_revision
 
 # How long a request may wait for another transaction's lock, such as on the same key or run.  Without a limit, a few
 # such requests would block all threads.  It is shorter than the grace of a stopping server.
@@ -79,7 +76,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
             raise DatabaseUnavailable(reason) from error
         if internal and isinstance(cause, InsufficientPrivilege):
             raise RightsMissing(cause.diag.message_primary or "") from error
-        if isinstance(cause, UndefinedTable | UndefinedColumn | InvalidSchemaName):
+        if isinstance(cause, SCHEMA_ERRORS):
             with reachable(pool) as connection:
                 check_revision(connection)
         if not (error.connection_invalidated or isinstance(cause, psycopg2.OperationalError) or is_outage(cause)):

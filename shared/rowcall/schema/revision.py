@@ -18,6 +18,10 @@ VERSION_TABLE = "schema_version"
 SCHEMA = f"SELECT version_num AS revision, coalesce(fits, version_num) AS fits FROM rowcall.{VERSION_TABLE}"
 
 
+# What the database reports if the schema has been removed, or migrated back, while this process runs.
+SCHEMA_ERRORS = (psycopg2.errors.UndefinedTable, psycopg2.errors.UndefinedColumn, psycopg2.errors.InvalidSchemaName)
+
+
 class Schema(NamedTuple):
     """The schema of a database: its revision, and the oldest revision whose code still works with it."""
 
