@@ -7,15 +7,22 @@ import click
 from rowcall import definitions
 from rowcall.access.audit import Operator
 from rowcall.base import settings
-from rowcall.base.database import internal_transaction
+from rowcall.base.database import fetch_value, internal_transaction
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.job_types import catalogue
-from rowcall.local_postgres.url import database_url
+from rowcall.local_postgres.url import database_url, named
+from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.schema import REVISION, schema_of
 from rowcall_migrations.grants import ROLES, as_grants
 from rowcall_migrations.migrate import Migrated, migrate
 from rowcall_migrations.script import as_sql
 from rowcall_migrations.versions_folder import revisions, scripts
+
+# In each schema, the table has these columns.
+ALIVE = """
+SELECT count(*) FROM rowcall.workers
+WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second'
+"""
 
 
 @click.command("migrate")
@@ -47,11 +54,19 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
         click.echo(as_grants(roles), nl=False)
     else:
         if target == "base":
-            confirm("this drops all tables of Rowcall, with every run, definition, key and effect", yes)
+            _confirm("this drops all tables of Rowcall, with every run, definition, key and effect", yes)
         elif target != "head" and _goes_back(target):
-            confirm(f"this deletes what schemas newer than {target} keep, such as the logs of runs", yes)
+            _confirm(f"this deletes what schemas newer than {target} keep, such as the logs of runs", yes)
         for line in _migrate(target):
             click.echo(line)
+
+
+def _confirm(consequence: str, yes: bool) -> None:
+    """Ask, naming the database and how many workers it has: they would end."""
+    with database_url(settings.read()) as url, internal_transaction(url) as connection:
+        alive = fetch_value(connection, ALIVE, {"silence": SILENCE_SECONDS}) if schema_of(connection) else 0
+    workers = f", while {alive} {'worker works' if alive == 1 else 'workers work'} on it" if alive else ""
+    confirm(f"{consequence}, in {named(url)}{workers}", yes)
 
 
 def _goes_back(target: str) -> bool:

@@ -106,7 +106,7 @@ def _migrate_in_transaction(connection: sqlalchemy.Connection, folder: ScriptDir
     schema = schema_of(connection)
     before = schema.revision if schema else None
     goal = folder.get_current_head() if target == "head" else None if target == "base" else target
-    if schema and (before == goal or _is_newer(schema, target)):
+    if before == goal or (schema and _is_newer(schema, target)):
         return Migrated(before, before, ())
     if goal not in (None, *revisions(folder)):
         raise SchemaMismatch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowcall.base import database
+from rowcall.queue.workers import Registration, register
 from rowcall.schema.revision import schema_of
 from tests.support.processes import redirected, rowcall
 from tests.support.terminal import on_terminal
@@ -26,6 +27,23 @@ def test_where_nobody_can_be_asked_yes_must_be_given(
     assert (refused.returncode, refused.stdout) == (2, "")
     assert consequence in refused.stderr
     assert "--yes" in refused.stderr
+
+
+def test_a_migration_back_names_its_database_and_the_workers_on_it(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        register(connection, Registration("here", "host", 1, "1", None, ["noop"], 1))
+    for target in ("base", "0001"):
+        refused = rowcall({**environment, "DATABASE_URL": fresh_url}, "migrate", "--to", target).stderr
+        name = fresh_url.rpartition("/")[2]
+        assert f", in the database {name} on 127.0.0.1, while 1 worker works on it: there is no terminal" in refused
+
+
+def test_where_there_is_no_schema_there_is_nothing_to_remove(environment: dict[str, str], empty_url: str) -> None:
+    for _ in range(2):
+        done = rowcall({**environment, "DATABASE_URL": empty_url}, "migrate", "--to", "base", "--yes")
+        assert (done.returncode, done.stdout) == (0, "the schema is already empty: nothing to do\n")
+    with database.internal_transaction(empty_url) as connection:
+        assert database.fetch_value(connection, "SELECT to_regnamespace('rowcall') IS NULL")
 
 
 @pytest.mark.parametrize("words", [["prune"], ["erase", "1"], ["migrate", "--to", "base"], ["up"]], ids=" ".join)

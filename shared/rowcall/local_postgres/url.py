@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from psycopg2.extensions import parse_dsn
+
 from rowcall.base.errors import DatabaseNotSet
 from rowcall.base.settings import Settings
 
@@ -38,3 +40,9 @@ def database_url(settings: Settings, make: bool = False) -> Iterator[str]:
 def _say_once(line: str) -> None:
     """Print a line, unless this process has printed it: a command may need the database several times."""
     sys.stderr.write(line)
+
+
+def named(url: str) -> str:
+    """Name a database as a person knows it, without its password."""
+    parts = parse_dsn(url)
+    return f"the database {parts.get('dbname', 'of DATABASE_URL')} on {parts.get('host', 'the local socket')}"

@@ -10,7 +10,6 @@ import sys
 from importlib.util import find_spec
 
 import click
-from psycopg2.extensions import parse_dsn
 
 from rowcall.base import settings
 from rowcall.base.child_processes import die_with
@@ -23,6 +22,7 @@ from rowcall.cli.up.children import wait
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
 from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up
 from rowcall.cli.up.reports import Reports
+from rowcall.local_postgres.url import named
 
 
 @click.command("up")
@@ -48,7 +48,7 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     chosen = settings.read()
     with alone(chosen.home, os.getpid()):
         if chosen.database_url:
-            confirm(f"this migrates {_named(chosen.database_url)} and starts a worker on it", yes)
+            confirm(f"this migrates {named(chosen.database_url)} and starts a worker on it", yes)
         _run(chosen, port, is_example)
 
 
@@ -90,12 +90,6 @@ def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) 
             wait(running.children)
     except Stop:
         click.echo("\nRowcall has stopped.")
-
-
-def _named(url: str) -> str:
-    """The database as a person knows it, without its password."""
-    parts = parse_dsn(url)
-    return f"the database {parts.get('dbname', 'of DATABASE_URL')} on {parts.get('host', 'the local socket')}"
 
 
 def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list[str]:
