@@ -354,7 +354,8 @@ ROLLBACK;
 -- Table -> the statement that erases the details of its effects.
 \set run_ids '{"1"}'
 BEGIN;
-UPDATE rowcall.sent_emails SET recipient = NULL, subject = NULL, message_id = NULL, refusal = NULL, updated_at = now()
+UPDATE rowcall.sent_emails SET recipient = NULL, subject = NULL, message_id = NULL, refusal = CASE WHEN refusal = 'the database was restored from a backup, and this may have happened in the hours that were lost, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time' THEN refusal END,
+    updated_at = now()
 WHERE run_id = ANY(:'run_ids'::bigint[])
 RETURNING id;
 ROLLBACK;
@@ -363,7 +364,8 @@ ROLLBACK;
 -- Table -> the statement that erases the details of its effects.
 \set run_ids '{"1"}'
 BEGIN;
-UPDATE rowcall.sent_reports SET refusal = NULL, updated_at = now()
+UPDATE rowcall.sent_reports SET refusal = CASE WHEN refusal = 'the database was restored from a backup, and this may have happened in the hours that were lost, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time' THEN refusal END,
+    updated_at = now()
 WHERE run_id = ANY(:'run_ids'::bigint[])
 RETURNING id;
 ROLLBACK;
@@ -372,7 +374,8 @@ ROLLBACK;
 -- Table -> the statement that erases the details of its effects.
 \set run_ids '{"1"}'
 BEGIN;
-UPDATE rowcall.payments SET invoice_id = NULL, amount_minor = NULL, currency = NULL, refusal = NULL, updated_at = now()
+UPDATE rowcall.payments SET invoice_id = NULL, amount_minor = NULL, currency = NULL, refusal = CASE WHEN refusal = 'the database was restored from a backup, and this may have happened in the hours that were lost, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time' THEN refusal END,
+    updated_at = now()
 WHERE run_id = ANY(:'run_ids'::bigint[])
 RETURNING id;
 ROLLBACK;
@@ -381,7 +384,8 @@ ROLLBACK;
 -- Table -> the statement that erases the details of its effects.
 \set run_ids '{"1"}'
 BEGIN;
-UPDATE rowcall.delivered_webhooks SET url = NULL, response_status = NULL, refusal = NULL, updated_at = now()
+UPDATE rowcall.delivered_webhooks SET url = NULL, response_status = NULL, refusal = CASE WHEN refusal = 'the database was restored from a backup, and this may have happened in the hours that were lost, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time' THEN refusal END,
+    updated_at = now()
 WHERE run_id = ANY(:'run_ids'::bigint[])
 RETURNING id;
 ROLLBACK;
@@ -390,7 +394,8 @@ ROLLBACK;
 -- Table -> the statement that erases the details of its effects.
 \set run_ids '{"1"}'
 BEGIN;
-UPDATE rowcall.generated_files SET path = NULL, sha256 = NULL, size_bytes = NULL, refusal = NULL, updated_at = now()
+UPDATE rowcall.generated_files SET path = NULL, sha256 = NULL, size_bytes = NULL, refusal = CASE WHEN refusal = 'the database was restored from a backup, and this may have happened in the hours that were lost, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time' THEN refusal END,
+    updated_at = now()
 WHERE run_id = ANY(:'run_ids'::bigint[])
 RETURNING id;
 ROLLBACK;
@@ -399,7 +404,8 @@ ROLLBACK;
 -- Table -> the statement that erases the details of its effects.
 \set run_ids '{"1"}'
 BEGIN;
-UPDATE rowcall.other_effects SET refusal = NULL, updated_at = now()
+UPDATE rowcall.other_effects SET refusal = CASE WHEN refusal = 'the database was restored from a backup, and this may have happened in the hours that were lost, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time' THEN refusal END,
+    updated_at = now()
 WHERE run_id = ANY(:'run_ids'::bigint[])
 RETURNING id;
 ROLLBACK;

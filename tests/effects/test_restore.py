@@ -10,8 +10,10 @@ import pytest
 from rowcall import effects
 from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.errors import Unavailable
 from rowcall.effects import Decision
-from rowcall.effects.restore import LOST, restored
+from rowcall.effects.erase import erase_details
+from rowcall.effects.restore import lost, restored
 from rowcall.queue import Lease
 from rowcall.status import Status
 from tests.effects.attempts import HOUR, MAIL, NUDGE, PAYMENT, REFUND, SMS, WEBHOOK, begun, next_attempt, stored
@@ -39,7 +41,11 @@ def test_a_run_of_the_backup_repeats_nothing_until_an_operator_has_looked(
     lease = lease_of(connection)
     restored(connection, OPERATOR)
     decision, effect = begun(connection, lease, kind)
-    assert (decision, effect.state, stored(connection, kind)["refusal"]) == (Decision.AMBIGUOUS, "unknown", LOST)
+    assert (decision, effect.state, stored(connection, kind)["refusal"]) == (
+        Decision.AMBIGUOUS,
+        "unknown",
+        lost(kind),
+    )
     assert begun(connection, lease, kind, unperformed=True)[0] is Decision.AMBIGUOUS
     effects.resolve(connection, kind.name, effect.id, False, OPERATOR)
     fetch_all(connection, f"UPDATE rowcall.{kind.table.name} SET updated_at = now() + interval '1 second'")
@@ -141,6 +147,69 @@ def test_a_charge_by_a_child_is_as_old_as_the_run_of_the_backup(
     child = descendant(connection, lease_of(connection, created_at=f"now() - interval '{age}'"), 1)
     restored(connection, OPERATOR)
     assert begun(connection, child, PAYMENT, horizon=HOUR)[0] is decision
+
+
+def details_of(connection: PgConnection) -> dict[str, Any]:
+    [listed] = effects.list_effects(connection, "sent_emails")
+    details: dict[str, Any] = listed["details"]
+    return details
+
+
+SEARCH_BY = "look in the mail log for its recipient, its subject and the time"
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["not in the backup", "refused in the backup"])
+def test_a_message_id_that_was_never_sent_is_not_shown(connection: PgConnection, refused: bool) -> None:
+    lease = lease_of(connection, created_at="now()")
+    if refused:
+        _, effect = begun(connection, lease)
+        effects.failed(connection, lease, effect, Unavailable("closed"), False)
+        ago(connection, "sent_emails", "updated_at", "1 minute")
+    ago(connection, "job_runs", "created_at", "2 minutes")
+    restored(connection, OPERATOR)
+    lease = next_attempt(connection, lease)
+    decision, effect = begun(connection, lease)
+    assert (decision, SEARCH_BY in str(effect.refusal)) == (Decision.AMBIGUOUS, True)
+    assert "message_id" not in details_of(connection)
+    erase_details(connection, [lease.run_id])
+    assert "message_id" not in details_of(connection)
+    effects.resolve(connection, "sent_emails", effect.id, True, OPERATOR)
+    assert "message_id" not in details_of(connection)
+
+
+def test_the_message_id_of_an_intent_in_the_backup_is_shown_because_it_is_true(connection: PgConnection) -> None:
+    lease = lease_of(connection, created_at="now()")
+    sent = begun(connection, lease)[1].message_id
+    restored(connection, OPERATOR)
+    decision, effect = begun(connection, next_attempt(connection, lease))
+    assert (decision, effect.refusal, details_of(connection)["message_id"]) == (Decision.AMBIGUOUS, None, sent)
+
+
+@HARMFUL
+def test_only_an_email_has_a_message_id_that_is_lost(connection: PgConnection, kind: effects.Kind) -> None:
+    lease = lease_of(connection)
+    restored(connection, OPERATOR)
+    assert (SEARCH_BY in str(begun(connection, lease, kind)[1].refusal)) is (kind is MAIL)
+
+
+@pytest.mark.parametrize("kind", [PAYMENT, WEBHOOK, REFUND], ids=lambda kind: kind.name)
+def test_the_key_that_others_recognize_is_the_same_after_a_restore(
+    connection: PgConnection, kind: effects.Kind
+) -> None:
+    lease = lease_of(connection)
+    before = begun(connection, lease, kind)[1]
+    fetch_all(connection, f"DELETE FROM rowcall.{kind.table.name}")
+    restored(connection, OPERATOR)
+    after = begun(connection, next_attempt(connection, lease), kind)[1]
+    assert after.id != before.id
+    assert (after.idempotency_key, after.event_id) == (before.idempotency_key, before.event_id)
+
+
+def test_the_message_id_is_recorded_though_the_handler_does_not_return_it(connection: PgConnection) -> None:
+    lease = lease_of(connection, created_at="now()")
+    _, effect = begun(connection, lease)
+    effects.applied(connection, lease, effect, "250 queued", {})
+    assert stored(connection)["message_id"] == effect.message_id
 
 
 def test_the_command_counts_what_the_backup_has_and_asks_first(environment: dict[str, str]) -> None:

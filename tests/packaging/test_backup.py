@@ -54,6 +54,7 @@ def test_a_mail_of_the_lost_hours_is_sent_again_only_if_the_operator_says_so(mac
     assert machine.mails == 1
     assert "may have happened: the database was restored from a backup" in machine.type("rowcall runs show 1")
     [line] = [line for line in machine.type(LIST).splitlines() if "sent_emails" in line]
+    assert "@rowcall.invalid" not in machine.type("rowcall effects list --wide --state unknown")
     effect_id, run_id = re.findall(r"\b\d+\b", line)[0], "1"
     again = RESOLVE.replace(" 12 ", f" {effect_id} ").replace("4711", run_id)
     assert f"run {run_id} is queued" in machine.type(again)

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 from rowcall.base.database import Connection, fetch_all
 from rowcall.effects.kinds import TABLES, Table
+from rowcall.effects.restore import LOST_EMAIL
 
 
 def emptied(table: Table) -> str:
     """Return the UPDATE that empties the details of some runs' effects in this table; it uses the index {table}_run."""
     details = "".join(f"{name} = NULL, " for name in (*table.known, *table.learned))
+    # It names nobody, and says that the effect's Message-ID was never sent.
     return f"""
-UPDATE rowcall.{table.name} SET {details}refusal = NULL, updated_at = now()
+UPDATE rowcall.{table.name} SET {details}refusal = CASE WHEN refusal = '{LOST_EMAIL}' THEN refusal END,
+    updated_at = now()
 WHERE run_id = ANY(%(run_ids)s::bigint[])
 RETURNING id
 """

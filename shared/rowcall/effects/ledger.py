@@ -19,7 +19,7 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_v
 from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
 from rowcall.base.redaction import fit_to_keep
 from rowcall.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
-from rowcall.effects.restore import LOST, may_have_happened
+from rowcall.effects.restore import lost, may_have_happened
 from rowcall.effects.statements import STATEMENTS
 from rowcall.queue import Lease
 from rowcall.status import Event, sources_of
@@ -75,7 +75,7 @@ def begin(
     values = _values(kind, key, content, details or {})
     row = _insert(connection, lease, kind, values)
     if row is not None and may_have_happened(connection, kind, lease.run_id, horizon):
-        return _ambiguous(connection, kind, row["id"], LOST)
+        return _ambiguous(connection, kind, row["id"], lost(kind))
     if row is not None:
         return Decision.PERFORM, effect_of(kind, row)
     row = fetch_one(connection, STATEMENTS[kind.table.name].find, {**values, "horizon": horizon})
@@ -102,7 +102,7 @@ def _continue(
     if row["state"] == "refused":
         taken = _take(connection, kind, lease, row, anew=True)
         if may_have_happened(connection, kind, lease.run_id, horizon, row["updated_at"]):
-            return _ambiguous(connection, kind, row["id"], LOST)
+            return _ambiguous(connection, kind, row["id"], lost(kind))
         return Decision.PERFORM, effect_of(kind, taken)
     if row["run_id"] != lease.run_id and fetch_value(connection, HOLDER_LIVES, row):
         return Decision.BUSY, effect_of(kind, row)
@@ -125,6 +125,8 @@ def applied(
     unknown = set(learned) - set(effect.kind.table.learned)
     if unknown:
         raise EffectInvalid(f"{effect.kind.name} has no column {min(unknown)!r} for what perform returned")
+    # An email's handler need not return the id that it sent.
+    learned = {"message_id": effect.message_id, **learned}
     parameters = {name: learned.get(name) for name in effect.kind.table.learned}
     row = fetch_one(
         connection,

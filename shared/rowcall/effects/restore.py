@@ -15,7 +15,12 @@ from rowcall.effects.kinds import Kind, Policy
 
 SUBJECT: Final = "database"
 
-LOST = "the database was restored from a backup, and this may have happened in the hours that were lost"
+LOST: Final = "the database was restored from a backup, and this may have happened in the hours that were lost"
+
+# The id that went out then was lost with the hours, so an operator must not look for another one.
+LOST_EMAIL: Final = (
+    f"{LOST}, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time"
+)
 
 # A run of the backup that is repeated enqueues its children again, as new runs, whose effects may have happened too.  A
 # chain of runs that never ends must not stay in doubt forever, so only this many generations count.
@@ -57,6 +62,11 @@ def restored(connection: Connection, operator: Operator) -> Row:
     counts = fetch_one(connection, UNFINISHED)
     assert counts is not None
     return counts
+
+
+def lost(kind: Kind) -> str:
+    """Return why an effect of this kind is unknown, if it may have happened in the lost hours."""
+    return LOST_EMAIL if "message_id" in kind.table.learned else LOST
 
 
 def may_have_happened(
