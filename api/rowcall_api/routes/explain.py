@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rowcall import queue
+from rowcall import effects
 from rowcall.base import settings
 from rowcall.job_types import catalogue
+from rowcall.queue import Explained
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
@@ -16,8 +17,8 @@ blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", descriptio
 @blueprint.get("/<int:run_id>/explain")
 @blueprint.response(200, ExplainedSchema)
 @needs("read")
-def explain_run(run_id: int) -> queue.Explained:
+def explain_run(run_id: int) -> Explained:
     """Explain why a run has its status: the conditions of a claim, and the commands that would change them."""
     heartbeat = settings.read().heartbeat
     with transaction() as connection:
-        return queue.explain(connection, run_id, catalogue().limits, heartbeat, catalogue())
+        return effects.explain_with_effects(connection, run_id, catalogue().limits, heartbeat, catalogue())

@@ -3,6 +3,7 @@
 All functions take the caller's connection first, run in its transaction, and never commit.
 """
 
+from rowcall.effects.explain import explain_with_effects
 from rowcall.effects.keys import key_of
 from rowcall.effects.kinds import KINDS, TABLES, Effect, EffectKind, Kind, Policy, kind_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
@@ -23,6 +24,7 @@ __all__ = [
     "begin",
     "count_unknown",
     "effects_of",
+    "explain_with_effects",
     "failed",
     "get_effect",
     "hold",

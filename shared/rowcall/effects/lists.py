@@ -15,6 +15,7 @@ from rowcall.base.errors import EffectKindUnknown
 from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, table_of
 from rowcall.effects.operate import STATES, listing, of_kind
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.effects.operate import OPEN, STATES, listing, of_kind
 from rowcall.effects.restore import LOST_EMAIL
 from rowcall.queue.views import cursors
 from rowcall.queue.views.pages import PAGE_BYTES, Order, fitting
@@ -163,7 +164,7 @@ def _read(scope: str, cursor: str) -> dict[str, int]:
 
 def _with_message_id(row: Row) -> Row:
     """Add the Message-ID of an email that may have been sent, unless it was sent, if ever, with another one."""
-    if row["kind"] != "sent_emails" or row["state"] not in ("intent", "unknown") or row["refusal"] == LOST_EMAIL:
+    if row["kind"] != "sent_emails" or row["state"] not in OPEN or row["refusal"] == LOST_EMAIL:
         return row
     given = {"message_id": message_id(row["kind"], row["id"], row["intent_at"])}
     return {**row, "details": given | row["details"]}

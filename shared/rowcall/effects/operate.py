@@ -11,6 +11,9 @@ from rowcall.effects.statements import STATEMENTS
 
 STATES = ("intent", "applied", "unknown", "refused")
 
+# In these states, nobody knows whether the effect happened.
+OPEN = ("intent", "unknown")
+
 
 def listing(table: Table, *more: str) -> str:
     """Return the SELECT that shows effects of this table, without a condition; `more` are further columns."""
@@ -75,7 +78,7 @@ def resolve(
 ) -> Row:
     """Record that an effect happened, or that it did not, so that the run's next attempt may perform it."""
     table, before = table_of(kind).name, lock_effect(connection, kind, effect_id)
-    if before["state"] not in ("unknown", "intent"):
+    if before["state"] not in OPEN:
         sentence = f"effect {effect_id} of {kind} is {before['state']}: there is nothing to resolve"
         raise EffectNotOpen(before["state"], sentence)
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):

@@ -54,11 +54,16 @@ WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s
 ORDER BY 2 DESC NULLS LAST
 """
 
-# The index {table}_open; open intents are few, because only runs in flight have one, and runs that died with one.
+# How many of these runs are named.
+NAMED_MOST = 10
+
+# The index {table}_open; open intents are few, because only runs in flight have one, and those that ended with one.
 LEFT_OPEN = " UNION ALL ".join(
     f"""
-SELECT {"kind" if table.shared else f"'{table.name}' AS kind"}, count(*) AS effects FROM rowcall.{table.name} AS effect
-JOIN rowcall.job_runs AS run ON run.id = effect.run_id AND run.status = '{Status.DEAD}'
+SELECT {"kind" if table.shared else f"'{table.name}' AS kind"}, count(*) AS effects,
+    (array_agg(run.id ORDER BY run.id))[:{NAMED_MOST + 1}] AS runs
+FROM rowcall.{table.name} AS effect
+JOIN rowcall.job_runs AS run ON run.id = effect.run_id AND run.status IN ('{Status.DEAD}', '{Status.CANCELLED}')
 WHERE effect.state = 'intent' GROUP BY 1"""
     for table in TABLES
 )
@@ -82,9 +87,6 @@ SELECT queues.name, queues.paused_at, due.runs FROM rowcall.queues CROSS JOIN LA
     ) AS first
 ) AS due WHERE queues.paused_at IS NOT NULL AND due.runs > 0 ORDER BY queues.name
 """
-
-# How many of these runs are named.
-NAMED_MOST = 10
 
 # From this number of dead runs of a type on, one command for each of them is too much typing.
 MANY = 10
@@ -135,9 +137,13 @@ def _unresolved(runs: Sequence[Row]) -> str:
     """Name the runs whose effect must be resolved before a retry."""
     if not runs:
         return ""
-    named = ", ".join(str(run["id"]) for run in runs[:NAMED_MOST]) + (", ..." if len(runs) > NAMED_MOST else "")
-    first = f"first resolve the unknown effects of {'run' if len(runs) == 1 else 'runs'} {named}"
+    first = f"first resolve the unknown effects of {_named([run['id'] for run in runs])}"
     return f"; {first} (`rowcall effects list --state unknown`), or the runs will die again"
+
+
+def _named(runs: Sequence[int]) -> str:
+    named = ", ".join(map(str, runs[:NAMED_MOST])) + (", ..." if len(runs) > NAMED_MOST else "")
+    return f"{'run' if len(runs) == 1 else 'runs'} {named}"
 
 
 def unknown_effects(connection: PgConnection) -> Finding:
@@ -154,15 +160,17 @@ def unknown_effects(connection: PgConnection) -> Finding:
 
 
 def open_effects(connection: PgConnection) -> Finding:
-    """Check that no run died before the outcome of an effect was known."""
-    counts = {row["kind"]: row["effects"] for row in fetch_all(connection, LEFT_OPEN)}
-    if not counts:
-        return Finding("open effects", True, "no dead run has one")
+    """Check that no run died or was cancelled before the outcome of an effect was known."""
+    rows = fetch_all(connection, LEFT_OPEN)
+    if not rows:
+        return Finding("open effects", True, "no dead or cancelled run has one")
+    runs = sorted({run for row in rows for run in row["runs"]})
     return Finding(
         "open effects",
         False,
-        f"{_counted(counts)} may have happened, and their runs died: `rowcall effects list --state intent` shows them;"
-        " `rowcall runs retry ID` follows the policy of the kind",
+        f"{_counted({row['kind']: row['effects'] for row in rows})} may have happened, and their runs died or were"
+        f" cancelled ({_named(runs)}): `rowcall effects list --state intent` shows them; find out what happened, and"
+        " record it with `rowcall effects resolve`, or `rowcall runs retry ID` follows the policy of the kind",
     )
 
 

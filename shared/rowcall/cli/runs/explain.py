@@ -6,7 +6,7 @@ import dataclasses
 
 import click
 
-from rowcall import queue
+from rowcall import effects
 from rowcall.base import settings
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import json_option, show_json, wrapped
@@ -20,7 +20,7 @@ def explain_command(run_id: int, as_json: bool) -> None:
     """Explain why run RUN_ID has not run, and suggest commands."""
     heartbeat = settings.read().heartbeat
     with command_transaction() as connection:
-        explained = queue.explain(connection, run_id, catalogue().limits, heartbeat, catalogue())
+        explained = effects.explain_with_effects(connection, run_id, catalogue().limits, heartbeat, catalogue())
     if as_json:
         show_json(dataclasses.asdict(explained))
         return
