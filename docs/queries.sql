@@ -1580,6 +1580,85 @@ WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
 
+-- rowcall.effects.operate: RETRACT[sent_emails]
+-- After an operator's correction; as after a permanent refusal, the provider gets another key.
+\set refusal 'declined'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_emails SET state = 'refused', refusal = :'refusal', applied_at = NULL, provider_reference = NULL,
+    generation = generation + 1, updated_at = now()
+WHERE id = :'id' AND state = 'applied'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: RETRACT[sent_reports]
+-- After an operator's correction; as after a permanent refusal, the provider gets another key.
+\set refusal 'declined'
+\set id '1'
+BEGIN;
+UPDATE rowcall.sent_reports SET state = 'refused', refusal = :'refusal', applied_at = NULL, provider_reference = NULL,
+    generation = generation + 1, updated_at = now()
+WHERE id = :'id' AND state = 'applied'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: RETRACT[payments]
+-- After an operator's correction; as after a permanent refusal, the provider gets another key.
+\set refusal 'declined'
+\set id '1'
+BEGIN;
+UPDATE rowcall.payments SET state = 'refused', refusal = :'refusal', applied_at = NULL, provider_reference = NULL,
+    generation = generation + 1, updated_at = now()
+WHERE id = :'id' AND state = 'applied'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: RETRACT[delivered_webhooks]
+-- After an operator's correction; as after a permanent refusal, the provider gets another key.
+\set refusal 'declined'
+\set id '1'
+BEGIN;
+UPDATE rowcall.delivered_webhooks SET state = 'refused', refusal = :'refusal', applied_at = NULL, provider_reference = NULL,
+    generation = generation + 1, updated_at = now()
+WHERE id = :'id' AND state = 'applied'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: RETRACT[generated_files]
+-- After an operator's correction; as after a permanent refusal, the provider gets another key.
+\set refusal 'declined'
+\set id '1'
+BEGIN;
+UPDATE rowcall.generated_files SET state = 'refused', refusal = :'refusal', applied_at = NULL, provider_reference = NULL,
+    generation = generation + 1, updated_at = now()
+WHERE id = :'id' AND state = 'applied'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: RETRACT[other_effects]
+-- After an operator's correction; as after a permanent refusal, the provider gets another key.
+\set refusal 'declined'
+\set id '1'
+BEGIN;
+UPDATE rowcall.other_effects SET state = 'refused', refusal = :'refusal', applied_at = NULL, provider_reference = NULL,
+    generation = generation + 1, updated_at = now()
+WHERE id = :'id' AND state = 'applied'
+RETURNING *;
+ROLLBACK;
+
+-- rowcall.effects.operate: APPLIED_BY_OPERATOR
+-- Whether an operator, and not an attempt, recorded an applied effect as such: only an operator's correction changes it
+-- afterwards.  The index audit_log_subject; ids are unique only within a kind.
+\set id '1'
+\set kind 'sms'
+BEGIN;
+SELECT coalesce((
+    SELECT after ->> 'state' = 'applied' FROM rowcall.audit_log
+    WHERE subject = 'effect' AND subject_id = :'id' AND action = 'resolve' AND after ->> 'kind' = :'kind'
+    ORDER BY id DESC LIMIT 1
+), false);
+ROLLBACK;
+
 -- rowcall.effects.restore: MAY_HAVE_HAPPENED
 -- Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
 -- restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.

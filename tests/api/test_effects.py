@@ -237,9 +237,10 @@ def test_a_key_that_is_limited_to_another_type_settles_nothing(
     assert told(resolve(call, unknown, "limited", json={"happened": True})) == told(refused)
 
 
-def test_what_is_settled_cannot_be_settled_otherwise(call: Call, unknown: dict[str, Any]) -> None:
-    resolve(call, unknown, json={"happened": True})
-    refused = resolve(call, unknown, json={"happened": False})
+def test_what_is_settled_can_only_be_corrected(call: Call, unknown: dict[str, Any]) -> None:
+    for happened, state in ((False, "refused"), (True, "applied")):
+        assert told(resolve(call, unknown, json={"happened": happened}))["state"] == state
+    refused = resolve(call, unknown, json={"happened": True})
     assert (refused.status_code, told(refused)["type"]) == (409, "urn:rowcall:problem:effect-not-open")
     assert (told(refused)["current_status"], told(refused)["allowed_events"]) == ("applied", [])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowcall import effects
-from rowcall.access.audit import Operator
+from rowcall.access.audit import Operator, record
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import EffectKindUnknown, EffectNotFound, EffectNotOpen
 from rowcall.effects import KINDS, Decision, Effect
@@ -82,9 +82,64 @@ def test_an_intent_whose_run_will_not_come_back_can_be_settled_too(connection: P
     assert effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)["state"] == "applied"
 
 
-def test_what_is_settled_cannot_be_settled_otherwise(connection: PgConnection) -> None:
+@KINDS_OF_BOTH
+@pytest.mark.parametrize("happened", [True, False])
+def test_an_operator_can_correct_a_resolution_and_is_audited_again(
+    connection: PgConnection, kind: effects.Kind, happened: bool
+) -> None:
+    lease, effect = unknown(connection, kind)
+    wrong = effects.resolve(connection, kind.name, effect.id, not happened, OPERATOR)
+    right = effects.resolve(connection, kind.name, effect.id, happened, OPERATOR)
+    assert right["state"] == ("applied" if happened else "refused")
+    assert (right["applied_at"] is not None, right["refusal"] is None) == (happened, happened)
+    rows = fetch_all(connection, "SELECT before, after FROM rowcall.audit_log WHERE subject = 'effect' ORDER BY id")
+    assert [(row["before"]["state"], row["after"]["state"]) for row in rows] == [
+        ("unknown", wrong["state"]),
+        (wrong["state"], right["state"]),
+    ]
+    with pytest.raises(EffectNotOpen, match=f"is {right['state']}: there is nothing to resolve"):
+        effects.resolve(connection, kind.name, effect.id, happened, OPERATOR)
+    assert again(connection, lease, kind) is (Decision.DONE if happened else Decision.PERFORM)
+
+
+def test_the_reference_of_what_did_not_happen_after_all_is_removed(connection: PgConnection) -> None:
     _, effect = unknown(connection)
-    effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
+    effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "250 queued")
+    corrected = effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)
+    assert (corrected["reference"], corrected["generation"]) == (None, 2)
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_resolution_cannot_be_corrected_once_a_later_attempt_has_begun_the_effect(
+    connection: PgConnection, happened: bool
+) -> None:
+    lease, effect = unknown(connection)
+    effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)
+    assert again(connection, lease) is Decision.PERFORM
+    with pytest.raises(EffectNotOpen, match="is performing effect"):
+        effects.resolve(connection, MAIL.name, effect.id, happened, OPERATOR)
+
+
+@pytest.mark.parametrize("happened", [True, False])
+@pytest.mark.parametrize("resolved_before", [True, False])
+def test_what_an_attempt_has_recorded_as_applied_cannot_be_settled_otherwise(
+    connection: PgConnection, resolved_before: bool, happened: bool
+) -> None:
+    lease, effect = unknown(connection) if resolved_before else begun(connection)
+    if resolved_before:
+        effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
+        effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)
+        assert again(connection, lease) is Decision.PERFORM
+        lease = Lease(lease.worker, lease.run_id, lease.lease_no + 1)
+    effects.applied(connection, lease, effect, None, {})
+    with pytest.raises(EffectNotOpen, match="is applied: there is nothing to resolve"):
+        effects.resolve(connection, MAIL.name, effect.id, happened, OPERATOR)
+
+
+def test_a_resolution_of_another_kind_with_the_same_id_permits_no_correction(connection: PgConnection) -> None:
+    lease, effect = begun(connection)
+    effects.applied(connection, lease, effect, None, {})
+    record(connection, "ada", "resolve", "effect", effect.id, {}, {"kind": "payments", "state": "applied"})
     with pytest.raises(EffectNotOpen, match="is applied: there is nothing to resolve"):
         effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR)
 

@@ -54,7 +54,8 @@ def resolve_command(
     """Record whether effect EFFECT_ID of KIND happened.  `rowcall effects list` shows kinds and ids.
 
     First find out whether it happened, for example in the mail server's log or the provider's dashboard.  After
-    --did-not-happen, the run's next attempt performs it.
+    --did-not-happen, the run's next attempt performs it.  A wrong resolution can be corrected with the other option
+    until an attempt begins the effect again.
     """
     if happened is not_happened:
         raise click.UsageError("use either --happened or --did-not-happen")

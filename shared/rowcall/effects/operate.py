@@ -47,6 +47,27 @@ RETURNING *
     for table in TABLES
 }
 
+# After an operator's correction; as after a permanent refusal, the provider gets another key.
+RETRACT = {
+    table.name: f"""
+UPDATE rowcall.{table.name} SET state = 'refused', refusal = %(refusal)s, applied_at = NULL, provider_reference = NULL,
+    generation = generation + 1, updated_at = now()
+WHERE id = %(id)s AND state = 'applied'
+RETURNING *
+"""
+    for table in TABLES
+}
+
+# Whether an operator, and not an attempt, recorded an applied effect as such: only an operator's correction changes it
+# afterwards.  The index audit_log_subject; ids are unique only within a kind.
+APPLIED_BY_OPERATOR = """
+SELECT coalesce((
+    SELECT after ->> 'state' = 'applied' FROM rowcall.audit_log
+    WHERE subject = 'effect' AND subject_id = %(id)s AND action = 'resolve' AND after ->> 'kind' = %(kind)s
+    ORDER BY id DESC LIMIT 1
+), false)
+"""
+
 NEVER_HAPPENED = "an operator found that it did not happen"
 
 
@@ -76,9 +97,12 @@ def _found(connection: Connection, sql: str, kind: str, effect_id: int) -> Row:
 def resolve(
     connection: Connection, kind: str, effect_id: int, happened: bool, operator: Operator, reference: str | None = None
 ) -> Row:
-    """Record that an effect happened, or that it did not, so that the run's next attempt may perform it."""
+    """Record that an effect happened, or that it did not, so that the run's next attempt may perform it.
+
+    This also corrects an earlier resolution, unless an attempt has begun the effect since.
+    """
     table, before = table_of(kind).name, lock_effect(connection, kind, effect_id)
-    if before["state"] not in OPEN:
+    if before["state"] not in OPEN and not _corrects(connection, before, happened):
         sentence = f"effect {effect_id} of {kind} is {before['state']}: there is nothing to resolve"
         raise EffectNotOpen(before["state"], sentence)
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
@@ -88,9 +112,19 @@ def resolve(
         )
     if happened:
         fetch_one(connection, HAPPENED[table], {"id": effect_id, "reference": kept_reference(reference)})
+    elif before["state"] == "applied":
+        fetch_one(connection, RETRACT[table], {"id": effect_id, "refusal": NEVER_HAPPENED})
     else:
         settled = {"id": effect_id, "state": "refused", "refusal": NEVER_HAPPENED, "permanent": True}
         fetch_one(connection, STATEMENTS[table].settle, settled)
     after = lock_effect(connection, kind, effect_id)
     record(connection, operator.who, "resolve", "effect", effect_id, before, after, operator.request_id)
     return after
+
+
+def _corrects(connection: Connection, effect: Row, happened: bool) -> bool:
+    """Return whether this resolution corrects what an operator, or a refusal, has said of the effect."""
+    if effect["state"] == "refused":
+        return happened
+    by_operator: bool = not happened and fetch_value(connection, APPLIED_BY_OPERATOR, effect)
+    return by_operator
