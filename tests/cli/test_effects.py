@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rowcall.base import database
@@ -32,6 +34,11 @@ from tests.support.rows import run_in
         ),
         (["list", "--kind", "sent_pigeons", "--run", "1"], 1, "no effects of kind 'sent_pigeons'"),
         (["resolve", "payments", "7", "--happened"], 1, "there is no effect 7 of payments"),
+        (
+            ["resolve", "sent_emails", "7", "8", "--happened", "--reference", "x"],
+            2,
+            "--reference belongs to one effect: specify one id",
+        ),
         (["list", "--state", "lost"], 2, "'lost' is not one of"),
     ],
 )
@@ -67,3 +74,38 @@ def test_a_retry_names_the_effect_that_must_be_resolved_first(environment: dict[
     )
     assert rowcall(here, "runs", "cancel", str(run)).returncode == 0
     assert rowcall(here, "runs", "retry", str(run)).stderr == ""
+
+
+@pytest.fixture
+def here(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
+    return {**environment, "DATABASE_URL": fresh_url}
+
+
+def unknown_effect(url: str, status: Status, **columns: str) -> tuple[int, int]:
+    """Return the ids of an unknown email and of its run."""
+    with database.transaction(url) as connection:
+        run: int = run_in(connection, status, **columns)["id"]
+        [effect] = database.fetch_all(
+            connection,
+            "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
+            " VALUES ('mail of ' || %(run)s::bigint, %(run)s, 1, '', 'unknown') RETURNING id",
+            {"run": run},
+        )
+    return effect["id"], run
+
+
+def test_several_effects_are_resolved_each_on_its_own(here: dict[str, str], fresh_url: str) -> None:
+    effects, runs = zip(*(unknown_effect(fresh_url, Status.DEAD) for _ in range(2)), strict=True)
+    first, second = effects
+    done = rowcall(here, "effects", "resolve", "sent_emails", str(first), "999", str(second), "--did-not-happen")
+    assert done.returncode == 1
+    assert [line.split(" is recorded")[0] for line in done.stdout.splitlines()] == [
+        f"effect {effect} of sent_emails" for effect in effects
+    ]
+    assert "there is no effect 999 of sent_emails" in done.stderr
+    assert f"`rowcall runs retry {runs[0]} {runs[1]}` continues them" in done.stderr
+    corrected = rowcall(here, "effects", "resolve", "sent_emails", *map(str, effects), "--happened", "--json")
+    assert corrected.returncode == 0
+    assert [json.loads(line)["state"] for line in corrected.stdout.splitlines()] == ["applied", "applied"]
+    again = rowcall(here, "effects", "resolve", "sent_emails", *map(str, effects), "--happened")
+    assert (again.returncode, again.stdout, again.stderr.count("nothing to resolve")) == (1, "", 2)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from rowcall import effects
+from rowcall.base.database import Row, all_or_nothing
+from rowcall.base.errors import EffectNotFound, EffectNotOpen, RowcallError
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.group import Group
@@ -43,35 +47,66 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
 
 @effects_command.command("resolve")
 @click.argument("kind")
-@click.argument("effect_id", type=int)
-@click.option("--happened", is_flag=True, help="The effect happened.")
-@click.option("--did-not-happen", "not_happened", is_flag=True, help="It did not happen.")
-@click.option("--reference", help="With --happened: the provider's id for it.")
+@click.argument("effect_ids", metavar="EFFECT_ID...", type=int, nargs=-1, required=True)
+@click.option("--happened", is_flag=True, help="They happened.")
+@click.option("--did-not-happen", "not_happened", is_flag=True, help="They did not happen.")
+@click.option("--reference", help="With --happened and one id: the provider's id for it.")
 @json_option
 def resolve_command(
-    kind: str, effect_id: int, happened: bool, not_happened: bool, reference: str | None, as_json: bool
+    kind: str, effect_ids: tuple[int, ...], happened: bool, not_happened: bool, reference: str | None, as_json: bool
 ) -> None:
-    """Record whether effect EFFECT_ID of KIND happened.  `rowcall effects list` shows kinds and ids.
+    """Record whether effects of KIND happened: one or several.  `rowcall effects list` shows kinds and ids.
 
-    First find out whether it happened, for example in the mail server's log or the provider's dashboard.  After
+    First find out whether they happened, for example in the mail server's log or the provider's dashboard.  After
     --did-not-happen, the run's next attempt performs it.  A wrong resolution can be corrected with the other option
     until an attempt begins the effect again.
     """
     if happened is not_happened:
         raise click.UsageError("use either --happened or --did-not-happen")
-    if reference is not None and not happened:
-        raise click.UsageError("--reference needs --happened")
-    with command_transaction() as connection:
-        row = effects.resolve(connection, kind, effect_id, happened, operator(), reference)
+    if reference is not None:
+        _check_reference(effect_ids, happened)
+    rows, refusals = _resolve_each(kind, effect_ids, happened, reference)
     if as_json:
-        show_json(row)
-    else:
-        what, next_attempt = ("happened", "does not perform it again") if happened else ("not happened", "performs it")
+        for row in rows:
+            show_json(row)
+    elif rows:
+        _report(rows, happened)
+    if refusals:
+        raise RowcallError("; ".join(refusals))
+
+
+def _check_reference(effect_ids: Sequence[int], happened: bool) -> None:
+    if not happened:
+        raise click.UsageError("--reference needs --happened")
+    if len(effect_ids) > 1:
+        raise click.UsageError("--reference belongs to one effect: specify one id")
+
+
+def _resolve_each(
+    kind: str, effect_ids: Sequence[int], happened: bool, reference: str | None
+) -> tuple[list[Row], list[str]]:
+    """Resolve each effect; a refusal does not stop the others."""
+    rows, refusals = [], []
+    with command_transaction() as connection:
+        for effect_id in effect_ids:
+            try:
+                with all_or_nothing(connection):
+                    rows.append(effects.resolve(connection, kind, effect_id, happened, operator(), reference))
+            except (EffectNotFound, EffectNotOpen) as refusal:
+                refusals.append(str(refusal))
+    return rows, refusals
+
+
+def _report(rows: Sequence[Row], happened: bool) -> None:
+    what, next_attempt = ("happened", "does not perform it again") if happened else ("not happened", "performs it")
+    for row in rows:
         click.echo(
             f"effect {row['id']} of {row['kind']} is recorded as {what}:"
             f" the next attempt of run {row['run_id']} {next_attempt}"
         )
-        click.echo(f"if its run is dead, `rowcall runs retry {row['run_id']}` continues it", err=True)
+    runs = list(dict.fromkeys(row["run_id"] for row in rows))
+    if_dead, them = ("if its run is dead", "it") if len(runs) == 1 else ("if their runs are dead", "them")
+    click.echo(f"{if_dead}, `rowcall runs retry {' '.join(map(str, runs))}` continues {them}", err=True)
 
 
 @effects_command.command("after-restore")
