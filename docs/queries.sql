@@ -1339,6 +1339,61 @@ WHERE id > :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY
 );
 ROLLBACK;
 
+-- rowcall.effects.lists: SHOW[sent_emails]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.lists: SHOW[sent_reports]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.lists: SHOW[payments]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.lists: SHOW[delivered_webhooks]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.lists: SHOW[generated_files]
+-- Primary key.
+\set id '1'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE id = :'id';
+ROLLBACK;
+
+-- rowcall.effects.lists: SHOW[other_effects]
+-- Primary key.
+\set id '1'
+\set kind 'sms'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE id = :'id' AND (:'kind'::text IS NULL OR kind = :'kind');
+ROLLBACK;
+
 -- rowcall.effects.lists: DECLARED_KINDS
 -- Skips from one kind to the next in the unique index.
 BEGIN;
@@ -1416,62 +1471,8 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE run_id = :'run_id';
 ROLLBACK;
 
--- rowcall.effects.operate: GET[sent_emails]
--- Primary key.
-\set id '1'
-BEGIN;
-SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.sent_emails WHERE id = :'id';
-ROLLBACK;
-
--- rowcall.effects.operate: GET[sent_reports]
--- Primary key.
-\set id '1'
-BEGIN;
-SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.sent_reports WHERE id = :'id';
-ROLLBACK;
-
--- rowcall.effects.operate: GET[payments]
--- Primary key.
-\set id '1'
-BEGIN;
-SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.payments WHERE id = :'id';
-ROLLBACK;
-
--- rowcall.effects.operate: GET[delivered_webhooks]
--- Primary key.
-\set id '1'
-BEGIN;
-SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.delivered_webhooks WHERE id = :'id';
-ROLLBACK;
-
--- rowcall.effects.operate: GET[generated_files]
--- Primary key.
-\set id '1'
-BEGIN;
-SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.generated_files WHERE id = :'id';
-ROLLBACK;
-
--- rowcall.effects.operate: GET[other_effects]
--- Primary key.
-\set id '1'
-\set kind 'sms'
-BEGIN;
-SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
-    provider_reference AS reference, refusal, intent_at, applied_at
-FROM rowcall.other_effects WHERE id = :'id' AND (:'kind'::text IS NULL OR kind = :'kind');
-ROLLBACK;
-
 -- rowcall.effects.operate: LOCK[sent_emails]
+-- Primary key.
 \set id '1'
 BEGIN;
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
@@ -1480,6 +1481,7 @@ FROM rowcall.sent_emails WHERE id = :'id' FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.effects.operate: LOCK[sent_reports]
+-- Primary key.
 \set id '1'
 BEGIN;
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
@@ -1488,6 +1490,7 @@ FROM rowcall.sent_reports WHERE id = :'id' FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.effects.operate: LOCK[payments]
+-- Primary key.
 \set id '1'
 BEGIN;
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
@@ -1496,6 +1499,7 @@ FROM rowcall.payments WHERE id = :'id' FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.effects.operate: LOCK[delivered_webhooks]
+-- Primary key.
 \set id '1'
 BEGIN;
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
@@ -1504,6 +1508,7 @@ FROM rowcall.delivered_webhooks WHERE id = :'id' FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.effects.operate: LOCK[generated_files]
+-- Primary key.
 \set id '1'
 BEGIN;
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
@@ -1512,6 +1517,7 @@ FROM rowcall.generated_files WHERE id = :'id' FOR UPDATE;
 ROLLBACK;
 
 -- rowcall.effects.operate: LOCK[other_effects]
+-- Primary key.
 \set id '1'
 \set kind 'sms'
 BEGIN;

@@ -10,7 +10,13 @@ from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.rights import must_be_allowed_to_resolve, shown
-from rowcall_api.schemas.effects import EffectListSchema, EffectSchema, EffectsQuery, PartialEffectSchema, ResolveSchema
+from rowcall_api.schemas.effects import (
+    DetailedEffectSchema,
+    EffectListSchema,
+    EffectsQuery,
+    PartialEffectSchema,
+    ResolveSchema,
+)
 
 blueprint = BodyBlueprint(
     "effects",
@@ -44,12 +50,12 @@ def list_effects(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @blueprint.get("/<string:kind>/<int:effect_id>")
-@blueprint.response(200, EffectSchema)
+@blueprint.response(200, DetailedEffectSchema)
 @needs("read")
 def show_effect(kind: str, effect_id: int) -> Row:
-    """Show one effect."""
+    """Show one effect, with the details by which an operator finds it in a mail log or a provider's dashboard."""
     with transaction() as connection:
-        return effects.get_effect(connection, kind, effect_id)
+        return effects.show_effect(connection, kind, effect_id)
 
 
 @blueprint.post("/<string:kind>/<int:effect_id>/resolve")

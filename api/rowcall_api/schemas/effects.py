@@ -42,6 +42,18 @@ class EffectSchema(AnswerSchema):
     applied_at = fields.AwareDateTime(allow_none=True)
 
 
+class DetailedEffectSchema(EffectSchema):
+    """An effect with what its kind records."""
+
+    details = fields.Dict(
+        metadata={
+            "description": "The parts of its key, and the columns of its kind that have a value: an email's"
+            " `message_id`, `recipient` and `subject`, a payment's `invoice_id`, `amount_minor` and `currency`, a"
+            " webhook's `url`. An erased effect has only its key and, while its outcome is unknown, its `message_id`."
+        }
+    )
+
+
 class PartialEffectSchema(EffectSchema):
     """An effect; without the scope `read`, only its kind, id and state."""
 

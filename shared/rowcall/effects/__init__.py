@@ -7,8 +7,8 @@ from rowcall.effects.explain import explain_with_effects
 from rowcall.effects.keys import key_of
 from rowcall.effects.kinds import KINDS, TABLES, Effect, EffectKind, Kind, Policy, kind_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
-from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects, unresolved_runs
-from rowcall.effects.operate import STATES, effects_of, get_effect, lock_effect, resolve
+from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects, show_effect, unresolved_runs
+from rowcall.effects.operate import STATES, effects_of, lock_effect, resolve
 
 __all__ = [
     "KINDS",
@@ -26,7 +26,6 @@ __all__ = [
     "effects_of",
     "explain_with_effects",
     "failed",
-    "get_effect",
     "hold",
     "key_of",
     "kind_of",
@@ -35,5 +34,6 @@ __all__ = [
     "page_of_effects",
     "record",
     "resolve",
+    "show_effect",
     "unresolved_runs",
 ]

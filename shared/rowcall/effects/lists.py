@@ -16,6 +16,7 @@ from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, table_of
 from rowcall.effects.operate import STATES, listing, of_kind
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.effects.operate import OPEN, STATES, listing, of_kind
+from rowcall.effects.operate import OPEN, STATES, found_effect, listing, of_kind
 from rowcall.effects.restore import LOST_EMAIL
 from rowcall.queue.views import cursors
 from rowcall.queue.views.pages import PAGE_BYTES, Order, fitting
@@ -66,6 +67,9 @@ WHERE {_beyond(table, order)} AND (%(states)s::text[] IS NULL OR state = ANY(%(s
     for order in Order
 }
 
+# Primary key.
+SHOW = {table.name: f"{listed(table)} WHERE id = %(id)s{of_kind(table)}" for table in TABLES}
+
 # Skips from one kind to the next in the unique index.
 DECLARED_KINDS = """
 WITH RECURSIVE leap AS (
@@ -111,6 +115,11 @@ def list_effects(
 ) -> list[Row]:
     """Return the newest effects, of one kind or all, in these states or any."""
     return page_of_effects(connection, kind, states, limit).effects
+
+
+def show_effect(connection: Connection, kind: str, effect_id: int) -> Row:
+    """Return an effect with the details by which an operator finds it elsewhere, or raise EffectNotFound."""
+    return _with_message_id(found_effect(connection, SHOW[table_of(kind).name], kind, effect_id))
 
 
 def page_of_effects(

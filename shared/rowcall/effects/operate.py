@@ -33,9 +33,7 @@ def of_kind(table: Table) -> str:
 OF_RUN = " UNION ALL ".join(f"{listing(table)} WHERE run_id = %(run_id)s" for table in TABLES)
 
 # Primary key.
-GET = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)}" for table in TABLES}
-
-LOCK = {name: f"{sql} FOR UPDATE" for name, sql in GET.items()}
+LOCK = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)} FOR UPDATE" for table in TABLES}
 
 HAPPENED = {
     table.name: f"""
@@ -77,17 +75,13 @@ def effects_of(connection: Connection, run_id: int) -> list[Row]:
     return sorted(rows, key=lambda row: (row["intent_at"], row["id"]))
 
 
-def get_effect(connection: Connection, kind: str, effect_id: int) -> Row:
-    """Return an effect, or raise EffectNotFound."""
-    return _found(connection, GET[table_of(kind).name], kind, effect_id)
-
-
 def lock_effect(connection: Connection, kind: str, effect_id: int) -> Row:
     """Lock an effect until the end of this transaction, and return it."""
-    return _found(connection, LOCK[table_of(kind).name], kind, effect_id)
+    return found_effect(connection, LOCK[table_of(kind).name], kind, effect_id)
 
 
-def _found(connection: Connection, sql: str, kind: str, effect_id: int) -> Row:
+def found_effect(connection: Connection, sql: str, kind: str, effect_id: int) -> Row:
+    """Return the row that a statement of the kind's table finds, or raise EffectNotFound."""
     effect = fetch_one(connection, sql, {"id": effect_id, "kind": kind}) if 0 < effect_id <= LARGEST_ID else None
     if effect is None:
         raise EffectNotFound(kind, effect_id)
