@@ -420,6 +420,24 @@ WHERE subject = 'effect' AND subject_id = ANY(:'ids'::bigint[])
     AND (after ->> 'run_id')::bigint = ANY(:'run_ids'::bigint[]);
 ROLLBACK;
 
+-- rowcall.effects.erase: LEFT_OPEN
+-- The index {table}_run.
+\set run_ids '{"1"}'
+BEGIN;
+SELECT run_id FROM rowcall.sent_emails
+WHERE run_id = ANY(:'run_ids'::bigint[]) AND state IN ('intent', 'unknown') UNION 
+SELECT run_id FROM rowcall.sent_reports
+WHERE run_id = ANY(:'run_ids'::bigint[]) AND state IN ('intent', 'unknown') UNION 
+SELECT run_id FROM rowcall.payments
+WHERE run_id = ANY(:'run_ids'::bigint[]) AND state IN ('intent', 'unknown') UNION 
+SELECT run_id FROM rowcall.delivered_webhooks
+WHERE run_id = ANY(:'run_ids'::bigint[]) AND state IN ('intent', 'unknown') UNION 
+SELECT run_id FROM rowcall.generated_files
+WHERE run_id = ANY(:'run_ids'::bigint[]) AND state IN ('intent', 'unknown') UNION 
+SELECT run_id FROM rowcall.other_effects
+WHERE run_id = ANY(:'run_ids'::bigint[]) AND state IN ('intent', 'unknown');
+ROLLBACK;
+
 -- rowcall.effects.files: GET_FILE
 \set id '1'
 BEGIN;

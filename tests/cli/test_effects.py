@@ -109,3 +109,25 @@ def test_several_effects_are_resolved_each_on_its_own(here: dict[str, str], fres
     assert [json.loads(line)["state"] for line in corrected.stdout.splitlines()] == ["applied", "applied"]
     again = rowcall(here, "effects", "resolve", "sent_emails", *map(str, effects), "--happened")
     assert (again.returncode, again.stdout, again.stderr.count("nothing to resolve")) == (1, "", 2)
+
+
+@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.QUEUED])
+def test_only_a_run_that_can_be_retried_is_said_to_be_continued(
+    here: dict[str, str], fresh_url: str, status: Status
+) -> None:
+    effect, _ = unknown_effect(fresh_url, status)
+    done = rowcall(here, "effects", "resolve", "sent_emails", str(effect), "--did-not-happen")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("has no next attempt" in done.stdout) is (status is Status.SUCCEEDED)
+
+
+def test_an_erased_run_is_named_with_its_open_effect_and_never_said_to_perform_it(
+    here: dict[str, str], fresh_url: str
+) -> None:
+    effect, run = unknown_effect(fresh_url, Status.DEAD)
+    erased = rowcall(here, "erase", str(run), "--yes")
+    assert erased.returncode == 0
+    assert f"effects of these runs may have happened: run {run}; `rowcall effects list --run {run}`" in erased.stderr
+    done = rowcall(here, "effects", "resolve", "sent_emails", str(effect), "--did-not-happen")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"run {run} was erased or pruned and cannot be retried" in done.stdout

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
-from rowcall import effects
-from rowcall.base.database import Row, all_or_nothing
-from rowcall.base.errors import EffectNotFound, EffectNotOpen, RowcallError
+from rowcall import effects, queue
+from rowcall.base.database import Connection, Row, all_or_nothing
+from rowcall.base.errors import EffectNotFound, EffectNotOpen, RowcallError, RunNotFound
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.group import Group
@@ -17,9 +17,13 @@ from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.effects.operate import STATES
 from rowcall.effects.restore import restored
+from rowcall.status import Status
 
 LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
 MORE = ("details",)
+
+# The state of a run that was deleted, or whose payload was.
+GONE = "gone"
 
 
 @click.group("effects", cls=Group)
@@ -65,12 +69,12 @@ def resolve_command(
         raise click.UsageError("use either --happened or --did-not-happen")
     if reference is not None:
         _check_reference(effect_ids, happened)
-    rows, refusals = _resolve_each(kind, effect_ids, happened, reference)
+    rows, states, refusals = _resolve_each(kind, effect_ids, happened, reference)
     if as_json:
         for row in rows:
             show_json(row)
     elif rows:
-        _report(rows, happened)
+        _report(rows, states, happened)
     if refusals:
         raise RowcallError("; ".join(refusals))
 
@@ -84,29 +88,43 @@ def _check_reference(effect_ids: Sequence[int], happened: bool) -> None:
 
 def _resolve_each(
     kind: str, effect_ids: Sequence[int], happened: bool, reference: str | None
-) -> tuple[list[Row], list[str]]:
-    """Resolve each effect; a refusal does not stop the others."""
-    rows, refusals = [], []
+) -> tuple[list[Row], dict[int, str], list[str]]:
+    """Resolve each effect; return them, the state of each run, and the refusals, which do not stop the others."""
+    rows, refusals, states = [], [], {}
     with command_transaction() as connection:
         for effect_id in effect_ids:
             try:
                 with all_or_nothing(connection):
                     rows.append(effects.resolve(connection, kind, effect_id, happened, operator(), reference))
+                states[rows[-1]["run_id"]] = _state(connection, rows[-1]["run_id"])
             except (EffectNotFound, EffectNotOpen) as refusal:
                 refusals.append(str(refusal))
-    return rows, refusals
+    return rows, states, refusals
 
 
-def _report(rows: Sequence[Row], happened: bool) -> None:
+def _state(connection: Connection, run_id: int) -> str:
+    """Return the run's status, or GONE if nothing can perform it again."""
+    try:
+        run = queue.get_run(connection, run_id)
+    except RunNotFound:
+        return GONE
+    return GONE if run["pruned_at"] else str(run["status"])
+
+
+def _report(rows: Sequence[Row], states: Mapping[int, str], happened: bool) -> None:
     what, next_attempt = ("happened", "does not perform it again") if happened else ("not happened", "performs it")
     for row in rows:
-        click.echo(
-            f"effect {row['id']} of {row['kind']} is recorded as {what}:"
-            f" the next attempt of run {row['run_id']} {next_attempt}"
-        )
-    runs = list(dict.fromkeys(row["run_id"] for row in rows))
-    if_dead, them = ("if its run is dead", "it") if len(runs) == 1 else ("if their runs are dead", "them")
-    click.echo(f"{if_dead}, `rowcall runs retry {' '.join(map(str, runs))}` continues {them}", err=True)
+        run_id, state = row["run_id"], states[row["run_id"]]
+        future = f"the next attempt of run {run_id} {next_attempt}"
+        if state == GONE:
+            future = f"run {run_id} was erased or pruned and cannot be retried; only a new run could perform it"
+        elif state == Status.SUCCEEDED:
+            future = f"run {run_id} has succeeded and has no next attempt"
+        click.echo(f"effect {row['id']} of {row['kind']} is recorded as {what}: {future}")
+    runs = [run_id for run_id, state in states.items() if state in (Status.DEAD, Status.CANCELLED)]
+    if runs:
+        them = "it" if len(runs) == 1 else "them"
+        click.echo(f"`rowcall runs retry {' '.join(map(str, runs))}` continues {them}", err=True)
 
 
 @effects_command.command("after-restore")

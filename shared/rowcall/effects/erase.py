@@ -31,6 +31,19 @@ WHERE subject = 'effect' AND subject_id = ANY(%(ids)s::bigint[])
     AND (after ->> 'run_id')::bigint = ANY(%(run_ids)s::bigint[])
 """
 
+# The index {table}_run.
+LEFT_OPEN = " UNION ".join(
+    f"""
+SELECT run_id FROM rowcall.{table.name}
+WHERE run_id = ANY(%(run_ids)s::bigint[]) AND state IN ('intent', 'unknown')"""
+    for table in TABLES
+)
+
+
+def runs_with_open_effects(connection: Connection, run_ids: Sequence[int]) -> list[int]:
+    """Return those of these runs that have effects whose outcome is unknown."""
+    return sorted(row["run_id"] for row in fetch_all(connection, LEFT_OPEN, {"run_ids": list(run_ids)}))
+
 
 def erase_details(connection: Connection, run_ids: Sequence[int]) -> int:
     """Erase the details of the effects of these runs; return how many effects they have."""

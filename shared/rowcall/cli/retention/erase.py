@@ -13,7 +13,7 @@ from rowcall.cli.session import command_transaction, needs_rights_of, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.definitions.erase import Matching, erase_definition, find_definitions
-from rowcall.effects.erase import erase_details
+from rowcall.effects.erase import erase_details, runs_with_open_effects
 from rowcall.queue import Filter
 from rowcall.queue.retention.erase import Found, erase, find, find_ids
 
@@ -44,11 +44,13 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
         confirm(f"this erases the content of {selected} permanently (--dry-run counts them)", yes)
     counts = {"matched": 0, "erased": 0, "effects": 0}
     unfinished: list[int] = []
+    doubtful: list[int] = []
     definitions = Definitions(criteria)
     with needs_rights_of("the owner of the tables"), command_transaction() as connection:
         for found in _pages(connection, run_ids, criteria):
             counts["matched"] += len(found.finished)
             unfinished += found.unfinished
+            doubtful += runs_with_open_effects(connection, found.finished)
             if not dry_run:
                 erased = erase(connection, found.finished, operator())
                 counts["effects"] += erase_details(connection, erased)
@@ -63,6 +65,13 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
         show_json({**counts, "unfinished": unfinished, "live_definitions": live, "dry_run": dry_run})
     else:
         click.echo((_PREVIEW if dry_run else _DONE).format(**counts))
+    if doubtful:
+        shown = ", ".join(map(str, doubtful[:10])) + (", ..." if len(doubtful) > 10 else "")
+        click.echo(
+            f"rowcall: effects of these runs may have happened: run {shown}; `rowcall effects list --run"
+            f" {doubtful[0]}` shows them, and an erased run cannot be retried",
+            err=True,
+        )
     _complain(0 if dry_run else counts["matched"] - counts["erased"], unfinished, definitions.left(dry_run))
 
 
