@@ -11,7 +11,7 @@ from psycopg2.extensions import parse_dsn
 from rowcall.base import database
 from tests.support.page import Reader, blocks
 
-DUMP, RECORD, LIST, RESOLVE, SKIP, CHECK = blocks("backup.md", "sh")
+DUMP, RECORD, LIST, RESOLVE, SKIP, LOCAL, CHECK = blocks("backup.md", "sh")
 
 SEND = 'rowcall enqueue shop_weekly_report \'{"week": "2026-01-12"}\'\n'
 WORK = "rowcall worker once --max-time 20\n"
@@ -61,6 +61,14 @@ def test_a_mail_of_the_lost_hours_is_sent_again_only_if_the_operator_says_so(mac
     machine.type(WORK)
     assert machine.mails == 2
     assert "succeeded" in machine.type(f"rowcall runs show {run_id}")
+
+
+def test_the_local_server_runs_while_it_is_restored(machine: Machine) -> None:
+    del machine.environment["DATABASE_URL"]
+    machine.environment["ROWCALL_POSTGRES"] = "auto"
+    machine.type("rowcall migrate")
+    machine.type(SEND + LOCAL)
+    assert "unfinished runs in the backup: 1 (due: 1)" in machine.type(RECORD)
 
 
 def test_the_times_since_the_backup_can_be_left_out(machine: Machine) -> None:
