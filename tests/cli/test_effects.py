@@ -27,6 +27,7 @@ from tests.support.rows import run_in
             "--reference needs --happened",
         ),
         (["resolve", "sent_pigeons", "1", "--happened"], 1, "there is no effect 1 of sent_pigeons"),
+        (["resolve", "sent_email", "1", "--happened"], 1, "did you mean 'sent_emails'?"),
         (
             ["list", "--kind", "sent_pigeons"],
             1,

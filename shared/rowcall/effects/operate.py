@@ -5,7 +5,7 @@ from __future__ import annotations
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import EffectNotFound, EffectNotOpen
-from rowcall.effects.kinds import TABLES, Table, kept_reference, table_of
+from rowcall.effects.kinds import KINDS, TABLES, Table, kept_reference, table_of
 from rowcall.effects.ledger import HOLDER_LIVES
 from rowcall.effects.statements import STATEMENTS
 
@@ -84,7 +84,7 @@ def found_effect(connection: Connection, sql: str, kind: str, effect_id: int) ->
     """Return the row that a statement of the kind's table finds, or raise EffectNotFound."""
     effect = fetch_one(connection, sql, {"id": effect_id, "kind": kind}) if 0 < effect_id <= LARGEST_ID else None
     if effect is None:
-        raise EffectNotFound(kind, effect_id)
+        raise EffectNotFound(kind, effect_id, KINDS)
     return effect
 
 

@@ -32,8 +32,10 @@ class EffectKindUnknown(RowcallError):
 class EffectNotFound(RowcallError):
     """No effect of this kind has this id."""
 
-    def __init__(self, kind: str, effect_id: int) -> None:
-        super().__init__(f"there is no effect {effect_id} of {kind}; `rowcall effects list` shows all effects")
+    def __init__(self, kind: str, effect_id: int, known: Iterable[str] = ()) -> None:
+        question = "" if kind in (names := [*known]) else did_you_mean(kind, names)
+        parts = (f"there is no effect {effect_id} of {kind}", "`rowcall effects list` shows all effects", question)
+        super().__init__("; ".join(filter(None, parts)))
 
 
 class EffectNotOpen(RowcallError):
