@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.base.errors import EffectKindUnknown
 from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, table_of
-from rowcall.effects.operate import STATES, listing, of_kind
-from rowcall.queue.fragments import BY_INDEX
-from rowcall.effects.operate import OPEN, STATES, listing, of_kind
 from rowcall.effects.operate import OPEN, STATES, found_effect, listing, of_kind
 from rowcall.effects.restore import LOST_EMAIL
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import cursors
 from rowcall.queue.views.pages import PAGE_BYTES, Order, fitting
 
