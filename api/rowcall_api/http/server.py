@@ -11,6 +11,7 @@ import logging
 import resource
 import signal
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +89,7 @@ class Master(Arbiter):
 
     def stop(self, graceful: bool = True) -> None:
         """Stop the processes, gracefully or at once (gunicorn's hook)."""
-        for listener in self.LISTENERS:
-            with contextlib.suppress(OSError):
-                listener.sock.shutdown(socket.SHUT_RDWR)
+        refuse_connections(self.LISTENERS)
         super().stop(graceful)
 
 
@@ -109,8 +108,16 @@ class Worker(receiving.ReceivingWorker):
         self.log.error_log.addFilter(is_no_timeout)
         super().init_process()
 
+    def is_parent_alive(self) -> bool:
+        """Return whether the master lives (gunicorn's hook); if not, stop as on SIGTERM."""
+        if super().is_parent_alive():
+            return True
+        refuse_connections(self.sockets)
+        self.alive = False  # gunicorn only leaves its loop, so requests that wait would wait on
+        return False
+
     def accept(self, listener: Any) -> None:
-        """Accept a connection (gunicorn's hook); ignore the error of a socket that `Master.stop` has shut down."""
+        """Accept a connection (gunicorn's hook); ignore the error of a socket that `refuse_connections` has shut."""
         try:
             super().accept(listener)
         except OSError as error:
@@ -134,6 +141,13 @@ class Worker(receiving.ReceivingWorker):
         head = f"HTTP/1.1 {status} {title}\r\n{''.join(lines)}\r\n"
         with contextlib.suppress(OSError):
             util.write_nonblock(client, head.encode() + body)
+
+
+def refuse_connections(listeners: Iterable[Any]) -> None:
+    """Shut these sockets down for all processes that share them."""
+    for listener in listeners:
+        with contextlib.suppress(OSError):
+            listener.sock.shutdown(socket.SHUT_RDWR)
 
 
 def is_no_timeout(line: logging.LogRecord) -> bool:

@@ -17,7 +17,7 @@ from rowcall.base import database
 from rowcall.status import Status
 from tests.api.serving import ONE_THREAD, Heard, Server, heard, request, send, served
 from tests.support.pooler import pgbouncer
-from tests.support.processes import wait_until
+from tests.support.processes import children_of, gone, wait_until
 from tests.support.rows import run_in
 
 OPERATOR = Operator("a test")
@@ -200,6 +200,24 @@ def test_a_server_that_stops_answers_who_waits(
             answer = heard(client)
             assert (answer.status, answer.told["status"], answer.headers["Connection"]) == (200, "queued", "close")
         assert server.process.wait() == 0
+
+
+def test_without_its_main_process_it_refuses_connections_at_once_answers_who_waits_and_exits(
+    module_url: str, clients: ExitStack, keys: dict[str, str], tmp_path: Path
+) -> None:
+    run_id = made(module_url)
+    with served({**ONE_THREAD, "DATABASE_URL": module_url}, tmp_path) as server:
+        client = waiting(server, clients, keys["read"], run_id)
+        feed = clients.enter_context(server.connect())
+        send(feed, request("GET", "/v1/events?wait=60", keys["read"]))
+        assert shown(server, keys["read"], run_id).status == 200
+        [child] = children_of(server.process.pid)
+        server.process.kill()
+        answer = heard(client)
+        assert server.refuses()
+        assert (answer.status, answer.told["status"]) == (200, "queued")
+        assert heard(feed).status == 200
+        wait_until(lambda: gone(child), "the process has ended")
 
 
 @pytest.mark.program("pgbouncer")
