@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,11 @@ from tests.support.gate import Gate, gate
 from tests.support.processes import NOHUP, children_of, ignores, wait_until
 from tests.support.server import own_server
 
+# A server that waits for its requests as long as they take.
+PATIENT = """
+from rowcall_api import cli; from rowcall.cli.main import main
+chosen = cli.options; cli.options = lambda *given: {**chosen(*given), "graceful_timeout": 3600}; main()
+"""
 NOOP = json.dumps({"job_type": "noop", "payload": {"hello": "world"}}).encode()
 
 
@@ -72,7 +78,7 @@ def enqueue(key: str, idempotency_key: str, *headers: str) -> bytes:
 
 
 @pytest.mark.parametrize("send_signal", [os.kill, os.killpg])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_request_under_way_is_answered_when_the_server_is_told_to_stop_and_nobody_else_is_let_in(
     number: signal.Signals,
     send_signal: Callable[[int, int], None],
@@ -96,6 +102,21 @@ def test_a_request_under_way_is_answered_when_the_server_is_told_to_stop_and_nob
         assert under_way.result().status == 202
         assert server.process.wait() == 0
     assert runs_on(module_url, asked) == 1
+
+
+def test_a_second_ctrl_c_ends_a_server_that_waits_for_its_requests(
+    key: str, barred: Gate, asking: ThreadPoolExecutor, environment: dict[str, str], tmp_path: Path
+) -> None:
+    with served(environment, tmp_path, [sys.executable, "-P", "-c", PATIENT]) as server:
+        barred.hold_commit("job_runs")
+        under_way = asking.submit(server.ask, enqueue(key, "twice"))
+        barred.wait()
+        os.killpg(server.process.pid, signal.SIGINT)
+        wait_until(server.refuses, "the server refuses connections")
+        os.killpg(server.process.pid, signal.SIGINT)
+        assert server.process.wait() == 0
+        assert under_way.result().status == 0
+        barred.open()
 
 
 def test_a_server_started_by_nohup_outlives_its_terminal(environment: dict[str, str], tmp_path: Path) -> None:

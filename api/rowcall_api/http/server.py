@@ -87,6 +87,10 @@ class Master(Arbiter):
         """Stop gracefully, because the terminal has closed (gunicorn's hook); there is no configuration to reload."""
         self.handle_term()
 
+    def handle_int(self) -> None:
+        """Stop gracefully on Ctrl-C (gunicorn's hook); gunicorn ends all processes on a second one."""
+        self.handle_term()
+
     def stop(self, graceful: bool = True) -> None:
         """Stop the processes, gracefully or at once (gunicorn's hook)."""
         refuse_connections(self.LISTENERS)
@@ -97,11 +101,12 @@ class Worker(receiving.ReceivingWorker):
     """gunicorn's threaded worker, which also returns its own errors as problem documents."""
 
     def init_signals(self) -> None:
-        """Listen to signals (gunicorn's hook), and leave SIGHUP, which a terminal sends to all, to the master."""
+        """Listen to signals (gunicorn's hook), and leave those that a terminal sends to all processes to the master."""
         hangup = signal.getsignal(signal.SIGHUP)
         super().init_signals()
         # Not SIG_IGN, unless nohup has set it: programs started by an app's route would inherit that.
         signal.signal(signal.SIGHUP, hangup if hangup is signal.SIG_IGN else lambda *_: None)
+        signal.signal(signal.SIGINT, lambda *_: None)
 
     def init_process(self) -> None:
         """Initialize the new process (gunicorn's hook)."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -188,14 +190,22 @@ def test_a_request_that_waited_has_one_line_in_the_log_and_counts_once_against_t
     assert (line["event"], line["status"]) == ("api answered", 200)
 
 
+@pytest.mark.parametrize("send_signal", [os.kill, os.killpg])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_stops_answers_who_waits(
-    module_url: str, clients: ExitStack, keys: dict[str, str], tmp_path: Path
+    number: signal.Signals,
+    send_signal: Callable[[int, int], None],
+    module_url: str,
+    clients: ExitStack,
+    keys: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     run_id = made(module_url)
     with served({**ONE_THREAD, "DATABASE_URL": module_url}, tmp_path) as server:
         parked = [waiting(server, clients, keys["read"], run_id) for _ in range(ROOM)]
         assert shown(server, keys["read"], run_id).status == 200
-        server.process.send_signal(signal.SIGTERM)
+        # A terminal's Ctrl-C signals the whole group.
+        send_signal(server.process.pid, number)
         for client in parked:
             answer = heard(client)
             assert (answer.status, answer.told["status"], answer.headers["Connection"]) == (200, "queued", "close")
