@@ -81,6 +81,14 @@ def test_a_page_looks_at_little_more_than_it_shows(
     assert looked_at(plan(filled, page_sql(tables, states, run_id, order), known | places), table) <= 2 * (LIMIT + 1)
 
 
+@pytest.mark.parametrize("order", Order)
+def test_a_page_of_a_runs_effects_builds_only_what_it_shows(filled: PgConnection, order: Order) -> None:
+    known = {"kind": None, "limit": 1, "run_id": 4711, "states": None, "behind_sent_emails": order.beginning}
+    nodes = plan(filled, page_sql([table_of("sent_emails")], [], 4711, order), known)
+    [of_the_run] = [node for node in nodes if node.get("Subplan Name") == "CTE its"]
+    assert (of_the_run["Actual Rows"], of_the_run["Plan Width"]) == (10, 8), "only their ids"
+
+
 def test_counting_what_waits_for_an_operator_looks_at_what_is_counted(filled: PgConnection) -> None:
     database.fetch_all(filled, "UPDATE rowcall.payments SET state = 'unknown' WHERE id %% 10 = 0", {})
     assert looked_at(plan(filled, COUNT_UNKNOWN, {}), "payments") == 1000

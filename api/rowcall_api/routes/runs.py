@@ -9,7 +9,7 @@ from werkzeug.http import parse_etags
 
 from rowcall import queue
 from rowcall.base.database import Row
-from rowcall.effects import effects_of
+from rowcall.effects import page_of_effects
 from rowcall.queue import Filter, get_run
 from rowcall.queue.views import cursors
 from rowcall.queue.views.lists import LARGE
@@ -20,6 +20,7 @@ from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.http.waiting.awaited import wait_for_run
+from rowcall_api.schemas.effects import RunEffectListSchema, RunEffectsQuery
 from rowcall_api.schemas.filters import RunsQuery
 from rowcall_api.schemas.runs import (
     AttemptListSchema,
@@ -29,7 +30,6 @@ from rowcall_api.schemas.runs import (
     IfNoneMatchHeaders,
     LogQuery,
     LogSchema,
-    RunEffectListSchema,
     RunListSchema,
     RunSchema,
     tagged,
@@ -144,10 +144,12 @@ def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 
 
 @blueprint.get("/<int:run_id>/effects")
+@blueprint.arguments(RunEffectsQuery, location="query")
 @blueprint.response(200, RunEffectListSchema)
 @needs("read")
-def list_run_effects(run_id: int) -> dict[str, Any]:
-    """List the effects of a run."""
+def list_run_effects(query: dict[str, Any], run_id: int) -> dict[str, Any]:
+    """List the effects that a run was the last to attempt."""
     with transaction() as connection:
         get_run(connection, run_id)
-        return {"items": effects_of(connection, run_id), "next": None}
+        page = page_of_effects(connection, run_id=run_id, **query)
+    return {"items": page.effects, "next": page.next}

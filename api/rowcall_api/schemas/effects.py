@@ -14,7 +14,7 @@ from rowcall.job_types.declaration import NAME
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import Words, YesOrNo
 from rowcall_api.schemas.lists.chosen import chosen_fields
-from rowcall_api.schemas.lists.pages import FilteredPageQuery
+from rowcall_api.schemas.lists.pages import FilteredPageQuery, OldestFirstQuery
 
 KIND = f"{', '.join(KINDS)}, or a kind that the app declares."
 
@@ -85,6 +85,20 @@ class EffectListSchema(AnswerSchema):
 
     items = page_items(EffectSchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})
+
+
+class RunEffectsQuery(OldestFirstQuery):
+    """The page of a run's effects."""
+
+    always = frozenset({"kind", "id"})
+    chosen_fields = chosen_fields(EffectSchema, "`kind` and `id`")
+
+
+class RunEffectListSchema(AnswerSchema):
+    """The effects of a run, the oldest first."""
+
+    items = page_items(EffectSchema)
+    next = fields.String(allow_none=True)
 
 
 class ResolveSchema(Schema):

@@ -1,4 +1,4 @@
-"""Schemas for runs, their attempts and their effects."""
+"""Schemas for runs, their attempts and their logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rowcall.base.logs import LEVELS
 from rowcall.queue import allowed_events, version_of
 from rowcall.status import Event, Status
 from rowcall_api.schemas.answers import AnswerSchema, page_items
-from rowcall_api.schemas.effects import EffectSchema
 from rowcall_api.schemas.fields import (
     ATTEMPTS,
     ENTITY_TAGS,
@@ -264,13 +263,6 @@ class LogSchema(AnswerSchema):
     left_out = fields.Integer(
         metadata={"description": "How many lines of the run are not kept: a run keeps its newest lines."}
     )
-    next = fields.String(allow_none=True)
-
-
-class RunEffectListSchema(AnswerSchema):
-    """All effects of a run, the oldest first."""
-
-    items = fields.List(fields.Nested(EffectSchema))
     next = fields.String(allow_none=True)
 
 

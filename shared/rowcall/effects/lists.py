@@ -55,11 +55,15 @@ IN_STATE = {
 }
 
 # Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+# Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 OF_A_RUN = {
     (table.name, order): f"""(
-WITH its AS MATERIALIZED ({listed(table)} WHERE run_id = %(run_id)s{of_kind(table)})
-SELECT * FROM its
-WHERE {_beyond(table, order)} AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[])) {_first(order)}
+WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.{table.name}
+    WHERE run_id = %(run_id)s AND {_beyond(table, order)}{of_kind(table)}
+        AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[]))
+)
+{listed(table)} WHERE id IN (SELECT id FROM its {_first(order)})
 )"""
     for table in TABLES
     for order in Order

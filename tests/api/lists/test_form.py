@@ -38,6 +38,7 @@ FROM rowcall.job_definitions, generate_series(1, 5) AS number WHERE name = %(nam
 PAGED = {
     "/v1/runs",
     "/v1/runs/{run_id}/attempts",
+    "/v1/runs/{run_id}/effects",
     "/v1/runs/{run_id}/log",
     "/v1/audit",
     "/v1/definitions/{name}/occurrences",
@@ -117,6 +118,7 @@ def test_a_cursor_of_effects_belongs_to_their_filters(call: Call, filled: There)
 FIELDS = {
     "/v1/runs": ("status", {"id"}),
     "/v1/runs/{run_id}/attempts": ("worker", {"lease_no"}),
+    "/v1/runs/{run_id}/effects": ("state", {"kind", "id"}),
     "/v1/runs/{run_id}/log": ("text", {"line_no"}),
     "/v1/audit": ("who", {"id"}),
     "/v1/definitions/{name}/occurrences": ("outcome", {"nominal_at"}),
