@@ -116,7 +116,9 @@ def parsed(text: str, what: str) -> Any:
 
 
 def _text(request: flask.Request) -> str:
-    """The text of the body, which must be declared as JSON and encoded in UTF-8."""
+    """The text of the body, which must be declared as JSON, encoded in UTF-8 and not compressed."""
+    if request.headers.get("Content-Encoding", "").lower() not in {"", "identity"}:
+        raise UnsupportedMediaType("the body has a Content-Encoding, which is not decoded: send it uncompressed")
     charset = request.mimetype_params.get("charset", "utf-8")
     if not request.is_json or charset.lower() not in {"utf-8", "utf8"}:
         raise UnsupportedMediaType("send the body as JSON in UTF-8, with Content-Type: application/json")

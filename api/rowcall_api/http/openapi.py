@@ -177,7 +177,7 @@ COMMON = (
         headers={"ETag": "CurrentETag"},
     ),
     Common(413, "TooLarge", "The body is too large; this applies even if the operation takes none."),
-    Common(415, "NotJson", "The body is not sent as JSON.", lambda operation: operation.has_body),
+    Common(415, "NotJson", "The body is not sent as JSON, or is compressed.", lambda operation: operation.has_body),
     Common(422, "Invalid", "A value is invalid: `errors` points to it and says why."),
     Common(
         429,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
@@ -52,6 +53,20 @@ def test_a_405_says_what_is_allowed(call: Call) -> None:
 
 def test_an_unknown_address_leads_to_the_documentation(call: Call) -> None:
     assert told(call("GET", "/v1/nothing"))["detail"] == "there is nothing at this URL; /docs lists all operations"
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "x", "identity, gzip"])
+def test_a_compressed_body_is_refused_with_what_to_do(call: Call, coding: str) -> None:
+    body = gzip.compress(b"{}") if "gzip" in coding else b'{"job_type": "noop"}'
+    headers = {"Content-Encoding": coding}
+    answer = call("POST", "/v1/runs", data=body, content_type="application/json", headers=headers)
+    assert (answer.status_code, answer.mimetype) == (415, PROBLEM)
+    assert told(answer)["detail"] == "the body has a Content-Encoding, which is not decoded: send it uncompressed"
+
+
+@pytest.mark.parametrize("coding", ["identity", "Identity", ""])
+def test_a_body_may_be_declared_as_uncompressed(call: Call, coding: str) -> None:
+    assert call("POST", "/v1/runs", json={"job_type": "noop"}, headers={"Content-Encoding": coding}).status_code == 202
 
 
 def test_a_body_too_large_says_how_large_it_may_be(call: Call) -> None:
