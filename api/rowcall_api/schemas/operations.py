@@ -86,7 +86,12 @@ class SampleSchema(AnswerSchema):
 class OperationPreviewSchema(AnswerSchema):
     """What an operation would change now."""
 
-    matched = fields.Integer(metadata={"description": "How many runs match and can be changed."})
+    matched = fields.Integer(
+        metadata={
+            "description": "How many runs match and have a status that allows the action.  Some may still be refused,"
+            " such as all but one of the runs that share a natural key."
+        }
+    )
     counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
     by_status = fields.Dict(
         keys=fields.String(validate=validate.OneOf([*Status])),
