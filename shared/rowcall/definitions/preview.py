@@ -82,7 +82,7 @@ def _shown(definition: Previewed, decision: Decision) -> Shown:
     return Shown(
         definition.name,
         decision.nominal,
-        wall.strftime("%a %Y-%m-%d %H:%M %Z"),
+        f"{wall:%a} {wall.date().isoformat()} {wall:%H:%M %Z}",  # %Y does not pad a year to four digits
         decision.outcome,
         decision.run_at,
         "; ".join(notes) or None,

@@ -93,3 +93,8 @@ def test_a_wrong_question_is_named(preview: Callable[..., Any], query: dict[str,
     assert (refused.status_code, refused.mimetype) == (422, "application/problem+json")
     assert list(invalid(refused)) == [f"/{field}"]
     assert len(refused.data) < 2000
+
+
+def test_years_have_four_digits(preview: Callable[..., Any]) -> None:
+    [first] = rows(preview(**{"from": "0002-01-01", "count": "1"}))
+    assert first["wall"].split()[1].startswith("0002-01-0")
