@@ -1153,6 +1153,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_emails, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_sent_emails '9223372036854775807'
 \set states '{"applied"}'
@@ -1160,16 +1161,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.sent_emails
+    WHERE run_id = :'run_id' AND id < :'behind_sent_emails'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
-FROM rowcall.sent_emails WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id < :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+FROM rowcall.sent_emails WHERE id IN (SELECT id FROM its ORDER BY id DESC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_emails, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_sent_emails '9223372036854775807'
 \set states '{"applied"}'
@@ -1177,16 +1182,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.sent_emails
+    WHERE run_id = :'run_id' AND id > :'behind_sent_emails'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
-FROM rowcall.sent_emails WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id > :'behind_sent_emails' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+FROM rowcall.sent_emails WHERE id IN (SELECT id FROM its ORDER BY id ASC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_reports, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_sent_reports '9223372036854775807'
 \set states '{"applied"}'
@@ -1194,16 +1203,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.sent_reports
+    WHERE run_id = :'run_id' AND id < :'behind_sent_reports'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
-FROM rowcall.sent_reports WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id < :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+FROM rowcall.sent_reports WHERE id IN (SELECT id FROM its ORDER BY id DESC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_reports, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_sent_reports '9223372036854775807'
 \set states '{"applied"}'
@@ -1211,16 +1224,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.sent_reports
+    WHERE run_id = :'run_id' AND id > :'behind_sent_reports'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
-FROM rowcall.sent_reports WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id > :'behind_sent_reports' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+FROM rowcall.sent_reports WHERE id IN (SELECT id FROM its ORDER BY id ASC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[payments, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_payments '9223372036854775807'
 \set states '{"applied"}'
@@ -1228,16 +1245,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.payments
+    WHERE run_id = :'run_id' AND id < :'behind_payments'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
-FROM rowcall.payments WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id < :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+FROM rowcall.payments WHERE id IN (SELECT id FROM its ORDER BY id DESC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[payments, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_payments '9223372036854775807'
 \set states '{"applied"}'
@@ -1245,16 +1266,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.payments
+    WHERE run_id = :'run_id' AND id > :'behind_payments'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
-FROM rowcall.payments WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id > :'behind_payments' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+FROM rowcall.payments WHERE id IN (SELECT id FROM its ORDER BY id ASC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[delivered_webhooks, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_delivered_webhooks '9223372036854775807'
 \set states '{"applied"}'
@@ -1262,16 +1287,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.delivered_webhooks
+    WHERE run_id = :'run_id' AND id < :'behind_delivered_webhooks'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
-FROM rowcall.delivered_webhooks WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id < :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+FROM rowcall.delivered_webhooks WHERE id IN (SELECT id FROM its ORDER BY id DESC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[delivered_webhooks, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_delivered_webhooks '9223372036854775807'
 \set states '{"applied"}'
@@ -1279,16 +1308,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.delivered_webhooks
+    WHERE run_id = :'run_id' AND id > :'behind_delivered_webhooks'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
-FROM rowcall.delivered_webhooks WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id > :'behind_delivered_webhooks' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+FROM rowcall.delivered_webhooks WHERE id IN (SELECT id FROM its ORDER BY id ASC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[generated_files, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_generated_files '9223372036854775807'
 \set states '{"applied"}'
@@ -1296,16 +1329,20 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.generated_files
+    WHERE run_id = :'run_id' AND id < :'behind_generated_files'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
-FROM rowcall.generated_files WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id < :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+FROM rowcall.generated_files WHERE id IN (SELECT id FROM its ORDER BY id DESC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[generated_files, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
 \set behind_generated_files '9223372036854775807'
 \set states '{"applied"}'
@@ -1313,47 +1350,58 @@ ROLLBACK;
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.generated_files
+    WHERE run_id = :'run_id' AND id > :'behind_generated_files'
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
-FROM rowcall.generated_files WHERE run_id = :'run_id')
-SELECT * FROM its
-WHERE id > :'behind_generated_files' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+FROM rowcall.generated_files WHERE id IN (SELECT id FROM its ORDER BY id ASC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[other_effects, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
-\set kind 'sms'
 \set behind_other_effects '9223372036854775807'
+\set kind 'sms'
 \set states '{"applied"}'
 \set limit '50'
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.other_effects
+    WHERE run_id = :'run_id' AND id < :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind')
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
-FROM rowcall.other_effects WHERE run_id = :'run_id' AND (:'kind'::text IS NULL OR kind = :'kind'))
-SELECT * FROM its
-WHERE id < :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id DESC LIMIT :'limit' + 1
+FROM rowcall.other_effects WHERE id IN (SELECT id FROM its ORDER BY id DESC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[other_effects, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
+-- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
 \set run_id '1'
-\set kind 'sms'
 \set behind_other_effects '9223372036854775807'
+\set kind 'sms'
 \set states '{"applied"}'
 \set limit '50'
 BEGIN;
 (
 WITH its AS MATERIALIZED (
+    SELECT id FROM rowcall.other_effects
+    WHERE run_id = :'run_id' AND id > :'behind_other_effects' AND (:'kind'::text IS NULL OR kind = :'kind')
+        AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[]))
+)
+
 SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
-FROM rowcall.other_effects WHERE run_id = :'run_id' AND (:'kind'::text IS NULL OR kind = :'kind'))
-SELECT * FROM its
-WHERE id > :'behind_other_effects' AND (:'states'::text[] IS NULL OR state = ANY(:'states'::text[])) ORDER BY id ASC LIMIT :'limit' + 1
+FROM rowcall.other_effects WHERE id IN (SELECT id FROM its ORDER BY id ASC LIMIT :'limit' + 1)
 );
 ROLLBACK;
 
