@@ -27,6 +27,9 @@ ADVISORY_LOCK = 7692255
 
 ATTEMPTS = 10
 
+# How often to try again to become the one migrator.
+LOCK_STEP_SECONDS = 0.2
+
 
 @dataclass(frozen=True)
 class Migrated:
@@ -67,8 +70,12 @@ def _one_migrator(pool: sqlalchemy.Engine, url: str) -> Iterator[None]:
     with connected.execution_options(isolation_level="READ COMMITTED") as connection, connection.begin():
         connection.exec_driver_sql(
             f"{INTERNAL_NAMES} SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0;"
-            f" SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({ADVISORY_LOCK})"
+            " SET LOCAL lock_timeout = 0"
         )
+        while not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({ADVISORY_LOCK})").scalar():
+            time.sleep(
+                LOCK_STEP_SECONDS
+            )  # a statement that waits has a snapshot, and the other one's index waits for it
         yield
 
 

@@ -59,3 +59,9 @@ def test_a_payment_has_its_amount(call: Call, rows: PgConnection) -> None:
 
 def test_a_kind_of_the_app_has_its_key(call: Call, rows: PgConnection) -> None:
     assert details(call, "sms", inserted(rows, "other_effects", "kind, key", "'sms', 'text:7'")) == {"key": "text:7"}
+
+
+@pytest.mark.parametrize(("scope", "status"), [("read", 200), ("operate", 403), ("enqueue", 403)])
+def test_it_needs_the_scope_read(call: Call, rows: PgConnection, scope: str, status: int) -> None:
+    email = inserted(rows, "sent_emails", "idempotency_key", f"'scope:{scope}'")
+    assert call("GET", f"/v1/effects/sent_emails/{email}", scope=scope).status_code == status

@@ -25,6 +25,11 @@ SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND query LIKE 'LOCK TABLE%%' AND wait_event_type = 'Lock'
 """
 
+MIGRATORS = """
+SELECT pid FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%%advisory_xact_lock%%'
+"""
+
 THE_INDEX = "indexrelid = 'rowcall.job_runs_note'::regclass"
 
 LOOKING_FOR_BUILDERS = """
@@ -37,6 +42,14 @@ WHERE datname = current_database() AND state = 'idle' AND query LIKE '%%CREATE I
 def newer(environment: dict[str, str], fresh_url: str, tmp_path: Path) -> dict[str, str]:
     """Return the environment of the next version of Rowcall, whose migration builds an index on job_runs."""
     return newer_rowcall(tmp_path, {**environment, "DATABASE_URL": fresh_url})
+
+
+@pytest.fixture
+def busy(fresh_url: str) -> Iterator[PgConnection]:
+    """Yield a connection whose lock on a table can keep the steps of a migration from beginning."""
+    connection = database.connect(fresh_url)
+    yield connection
+    connection.close()
 
 
 @pytest.fixture
@@ -132,3 +145,20 @@ def test_the_way_back_drops_the_index(newer: dict[str, str], fresh_url: str) -> 
     back = rowcall(newer, "migrate", "--to", REVISION, "--yes")
     assert back.returncode == 0, back.stderr
     assert index(fresh_url) == []
+
+
+def test_a_migrator_that_waits_for_another_does_not_hold_up_its_index(
+    newer: dict[str, str], fresh_url: str, busy: PgConnection
+) -> None:
+    """A server that deploys a moment later waits from before the build begins, and must have no snapshot meanwhile."""
+    database.fetch_all(busy, "SELECT FROM rowcall.job_runs")
+    migrators = [start(newer, "migrate") for _ in range(2)]
+    wait_until(lambda: len(asked(fresh_url, MIGRATORS)) == 2, "one migrates, and the other waits")
+    busy.rollback()
+    try:
+        assert [migrator.wait(LIMIT_SECONDS) for migrator in migrators] == [0, 0]
+    finally:
+        for migrator in migrators:
+            migrator.kill()
+            migrator.communicate()
+    assert asked(fresh_url, INDEX_IS_VALID) == [{"indisvalid": True}]
