@@ -43,6 +43,7 @@ MEANINGS = {
     LogEvent.SCHEDULE_BROKEN: "The next nominal time of a definition cannot be decided; other definitions continue.",
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",
     LogEvent.SCHEDULE_TICKED: "A tick decided nominal times.",
+    LogEvent.SCHEMA_CHANGED: "The schema is older or gone: the worker stops; `rowcall migrate`, then start it again.",
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
     LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace.",
     LogEvent.WORKER_STOPPED: "The worker has ended.",

@@ -51,6 +51,7 @@ class LogEvent(StrEnum):
     SCHEDULE_BROKEN = "schedule broken"
     SCHEDULE_RESUMED = "schedule resumed"
     SCHEDULE_TICKED = "schedule ticked"
+    SCHEMA_CHANGED = "schema changed"
     WORKER_STARTED = "worker started"
     WORKER_STOPPING = "worker stopping"
     WORKER_STOPPED = "worker stopped"

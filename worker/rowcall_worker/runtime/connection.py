@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from typing import NoReturn
 
 import psycopg2
+from psycopg2.errors import InvalidSchemaName, UndefinedColumn, UndefinedTable
 
 from rowcall.base import database
-from rowcall.base.errors import DatabaseUnreachable
+from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
+from rowcall.base.errors.sentences import one_line
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
 from rowcall.base.watched import ANSWER_SECONDS, Answers, InternalConnection, patient_prologue
+from rowcall.schema import check_revision
 
 # Wait this long after the first failure, twice as long after each further one.
 FIRST_PAUSE_SECONDS = 0.2
@@ -21,6 +26,9 @@ LOCK_SECONDS = 0.2
 
 # The errors that threads pass to Link.lost, which re-raises those that are neither an outage nor transient.
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
+
+# The schema is older or gone, because somebody has migrated the database back, or dropped the schema.
+SCHEMA_CHANGED = (UndefinedTable, UndefinedColumn, InvalidSchemaName)
 
 
 class Outage:
@@ -61,13 +69,17 @@ class Link:
     """A connection in autocommit mode, so that each statement of a worker is a separate transaction.
 
     If a statement gets no result within `patience` seconds, its connection is closed, and this counts as an outage.
+    The links that a worker uses to stop are `tolerant`: a changed schema must not end the stop early.
     """
 
-    def __init__(self, url: str, name: str, outage: Outage, patience: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, url: str, name: str, outage: Outage, patience: float = ANSWER_SECONDS, tolerant: bool = False
+    ) -> None:
         self._url = url
         self._name = name
         self._outage = outage
         self._patience = patience
+        self._tolerant = tolerant
         self._connection: InternalConnection | None = None
         self._epoch = outage.epoch
         self._pause = 0.0
@@ -103,15 +115,27 @@ class Link:
         """Give up the statement; return the seconds to wait before the next try.
 
         An outage drops the connection; a passing error, such as a lock that was not free, does not. Other errors are
-        raised.
+        raised, as SchemaMismatch if the schema has changed under the worker.
         """
         if is_outage(error):
             self.close()
             self._outage.begins(self._epoch, error)
+        elif isinstance(error, SCHEMA_CHANGED):
+            if not self._tolerant:
+                self._explain(error)
         elif not is_passing(error):
             raise error
         self._pause = min(self._pause * 2 or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         return self._pause
+
+    def _explain(self, error: Exception) -> NoReturn:
+        """Raise SchemaMismatch, because a table or a column is missing that was there when the worker started."""
+        with suppress(*CONNECTION_ERRORS):  # the first error says more than that of a connection lost since
+            check_revision(self.get())
+        raise SchemaMismatch(
+            f"the database's schema has changed under this worker: {one_line(str(error))}; run `rowcall migrate`, and"
+            " start the worker again"
+        ) from error
 
     def close(self) -> None:
         """Close the connection."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 from collections.abc import Mapping, Sequence
 
 from rowcall import __version__
 from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import all_or_nothing
-from rowcall.base.errors import JobTypeUnknown
+from rowcall.base.errors import JobTypeUnknown, SchemaMismatch
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import can_be_tried_again
 from rowcall.base.settings import Settings
@@ -109,10 +110,11 @@ class Worker:
             )
             for leads in (True, False)
         ]
+        self._threads: list[threading.Thread] = []
         self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
 
-    def _link(self, purpose: str, patience: float | None = None) -> Link:
-        return Link(self._url, f"rowcall worker {purpose}", self._outage, patience or self._patience)
+    def _link(self, purpose: str, patience: float | None = None, tolerant: bool = False) -> Link:
+        return Link(self._url, f"rowcall worker {purpose}", self._outage, patience or self._patience, tolerant)
 
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due or a limit is reached."""
@@ -139,7 +141,7 @@ class Worker:
             self._scheduler.start(self.in_flight.guarded)
             self._notifier.start(self.in_flight.guarded)
             self._isolation.start()
-        threads = [producer.start() for producer in self._producers]
+        self._threads = [producer.start() for producer in self._producers]
         while not stop.asked and elapsed() < until and self.in_flight.failure is None:
             # Only a claim that began after the last tick can show that nothing is due.
             deciding = self._scheduler.deciding
@@ -151,14 +153,16 @@ class Worker:
         if task.once:
             self._finish(stop)
         self._drain()
-        for thread in threads:
+        for thread in self._threads:
             thread.join(DRAIN_STEP_SECONDS)
         self._scheduler.join(CLAIM_SECONDS)
         self._heartbeat.stop(self._patience)
         report = self._report(elapsed() - started)
         self._watchdog.stop()
-        if self.in_flight.failure is not None:
-            raise self.in_flight.failure
+        if (failure := self.in_flight.failure) is not None:
+            if isinstance(failure, SchemaMismatch):
+                log().error(LogEvent.SCHEMA_CHANGED, worker=self.id, error=str(failure))
+            raise failure
         return report
 
     def _register(self, stop: StopSignal) -> None:
@@ -210,10 +214,10 @@ class Worker:
         grace = self._settings.grace
         if not in_flight.empty:
             log().info(LogEvent.WORKER_STOPPING, worker=self.id, running=len(in_flight.runs), grace=grace)
-            link = self._link("drain")
+            link = self._link("drain", tolerant=True)
             until = elapsed() + grace
             completer.unclaim(link, in_flight.withdraw(), RELEASE_SECONDS)
-            while not in_flight.empty and elapsed() < until:
+            while self._unfinished and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim in progress may have added runs.
                 completer.unclaim(link, in_flight.withdraw(), RELEASE_SECONDS)
@@ -228,7 +232,7 @@ class Worker:
             completer.release(link, abandoned, RELEASED)
             # The producers still write results; if the database does not answer, give up after the patience.
             until = max(until, elapsed()) + self._patience
-            while not in_flight.empty and elapsed() < until:
+            while self._unfinished and elapsed() < until:
                 in_flight.quiet.wait(DRAIN_STEP_SECONDS)
                 # A claim that took even longer may have added runs.
                 completer.unclaim(link, in_flight.withdraw(), RELEASE_SECONDS)
@@ -240,9 +244,16 @@ class Worker:
         self._executor.close()
         in_flight.wake_ups.wake()
 
+    @property
+    def _unfinished(self) -> bool:
+        """Whether a handler runs, or a producer that an error has not ended can still write or bring runs."""
+        in_flight = self.in_flight
+        runs = not all(run.settled for run in list(in_flight.runs.values()))
+        return not in_flight.empty and (runs or any(thread.is_alive() for thread in self._threads))
+
     def _return_stranded(self) -> None:
         """Return the runs of lost claims; if the database is unreachable, their leases expire."""
-        link = self._link("drain")
+        link = self._link("drain", tolerant=True)
         try:
             self._stranded.finish(link.get(), self.id)
         except CONNECTION_ERRORS as error:
@@ -255,7 +266,7 @@ class Worker:
         report = Report(
             self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
         )
-        link = self._link("report")
+        link = self._link("report", tolerant=True)
         self._write_counts(link)
         try:
             stopped(link.get(), self.id)
