@@ -24,6 +24,9 @@ SELECT count(*) FROM rowcall.workers
 WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second'
 """
 
+# The index job_runs_live.
+RUNNING = "SELECT count(*) FROM rowcall.job_runs WHERE finished_at IS NULL AND status = 'running'"
+
 
 @click.command("migrate")
 @click.option("--to", "target", default="head", show_default=True, help="Revision to go to, such as 0002, or base.")
@@ -62,11 +65,15 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
 
 
 def _confirm(consequence: str, yes: bool) -> None:
-    """Ask, naming the database and how many workers it has: they would end."""
+    """Ask, naming the database, how many workers it has, which would end, and how many runs they run."""
+    alive = running = 0
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
-        alive = fetch_value(connection, ALIVE, {"silence": SILENCE_SECONDS}) if schema_of(connection) else 0
+        if schema_of(connection):
+            alive = fetch_value(connection, ALIVE, {"silence": SILENCE_SECONDS})
+            running = fetch_value(connection, RUNNING)
     workers = f", while {alive} {'worker works' if alive == 1 else 'workers work'} on it" if alive else ""
-    confirm(f"{consequence}, in {named(url)}{workers}", yes)
+    runs = f"; {running} {'run is' if running == 1 else 'runs are'} running" if running else ""
+    confirm(f"{consequence}, in {named(url)}{workers}{runs}", yes)
 
 
 def _goes_back(target: str) -> bool:
