@@ -113,6 +113,8 @@ def told(done: Migrated) -> list[str]:
     now = done.after or "empty"
     if not done.steps and done.after is not None and done.after > REVISION:
         return [f"the schema is {now}, newer than this code ({REVISION}), which still fits it: nothing to do"]
+    if not done.steps and done.after is None:
+        return ["the database has no Rowcall schema: there is nothing to remove"]
     if not done.steps:
         return [f"the schema is already {now}: nothing to do"]
     steps = map("  {}".format, done.steps)

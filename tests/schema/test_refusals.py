@@ -56,6 +56,15 @@ def test_a_version_table_of_somebody_elses_is_refused_with_a_sentence(empty_url:
         check_revision(connection)
 
 
+def test_where_no_schema_is_there_is_nothing_to_remove_and_nothing_to_ask(
+    environment: dict[str, str], empty_url: str
+) -> None:
+    done = rowcall({**environment, "DATABASE_URL": empty_url}, "migrate", "--to", "base")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "the database has no Rowcall schema: there is nothing to remove\n"
+    assert asked(empty_url, "SELECT to_regnamespace('rowcall') AS made") == [{"made": None}]
+
+
 def test_a_database_that_cannot_hold_every_character_is_refused(empty_url: str) -> None:
     name = f"latin_{uuid.uuid4().hex[:8]}"
     connection = database.connect(empty_url)
