@@ -6901,3 +6901,36 @@ WHERE NOT EXISTS (
 )
 GROUP BY queue, job_type ORDER BY due_since, queue, job_type;
 ROLLBACK;
+
+-- rowcall.queue.workers: ABANDONED
+-- Runs whose lease has expired, among the first thousand live runs of each lane, and that no worker with a recent
+-- heartbeat sweeps: one that serves the queue, whatever its types, and is not the one that let the lease expire.
+\set silence '150'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), expired AS (
+    SELECT lanes.queue, first.job_type, first.locked_by, first.locked_until FROM lanes CROSS JOIN LATERAL (
+        SELECT job_type, status, locked_by, locked_until FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
+        ORDER BY run_at, id LIMIT 1000
+    ) AS first
+    WHERE first.status IN ('running') AND first.locked_until < now()
+)
+SELECT queue, job_type, count(*) AS abandoned, min(locked_until) AS expired_at FROM expired
+WHERE NOT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE heartbeat_at > now() - :'silence' * interval '1 second' AND workers.id <> expired.locked_by
+        AND (workers.queues IS NULL OR expired.queue = ANY(workers.queues))
+)
+GROUP BY queue, job_type ORDER BY expired_at, queue, job_type;
+ROLLBACK;

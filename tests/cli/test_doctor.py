@@ -274,3 +274,12 @@ def test_a_run_that_waits_for_a_worker_that_is_not_there_is_reported(well: dict[
     code, found = findings({**well, "DATABASE_URL": fresh_url})
     assert (code, found["due runs"]["good"]) == (1, False)
     assert "no worker that serves them: 1 of from_the_future in queue default" in found["due runs"]["message"]
+
+
+def test_a_run_whose_worker_died_and_that_nobody_takes_over_is_reported(well: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.RUNNING, locked_until="now() - interval '1 hour'")
+    code, found = findings({**well, "DATABASE_URL": fresh_url})
+    assert (code, found["due runs"]["good"]) == (1, False)
+    told = found["due runs"]["message"]
+    assert "an expired lease and no worker that takes over: 1 of noop in queue default (since 2" in told

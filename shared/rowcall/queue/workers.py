@@ -68,6 +68,26 @@ WHERE NOT EXISTS (
 GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 """
 
+# Runs whose lease has expired, among the first thousand live runs of each lane, and that no worker with a recent
+# heartbeat sweeps: one that serves the queue, whatever its types, and is not the one that let the lease expire.
+ABANDONED = f"""
+WITH RECURSIVE {LANES}, expired AS (
+    SELECT lanes.queue, first.job_type, first.locked_by, first.locked_until FROM lanes CROSS JOIN LATERAL (
+        SELECT job_type, status, locked_by, locked_until FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
+        ORDER BY run_at, id LIMIT 1000
+    ) AS first
+    WHERE first.status IN {sources_of(Event.EXPIRE)} AND first.locked_until < now()
+)
+SELECT queue, job_type, count(*) AS abandoned, min(locked_until) AS expired_at FROM expired
+WHERE NOT EXISTS (
+    SELECT FROM rowcall.workers
+    WHERE heartbeat_at > now() - %(silence)s * interval '1 second' AND workers.id <> expired.locked_by
+        AND (workers.queues IS NULL OR expired.queue = ANY(workers.queues))
+)
+GROUP BY queue, job_type ORDER BY expired_at, queue, job_type
+"""
+
 
 @dataclass(frozen=True)
 class Registration:
@@ -109,3 +129,8 @@ def stopped(connection: Connection, worker: str) -> None:
 def unserved(connection: Connection, silence: float) -> list[Row]:
     """Return the queues and types with runs that have been due for `silence` seconds and that no live worker serves."""
     return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})
+
+
+def abandoned(connection: Connection, silence: float) -> list[Row]:
+    """Return the queues and types of runs whose lease has expired and that no live worker takes over."""
+    return fetch_all(connection, BY_INDEX + ABANDONED, {"silence": silence})

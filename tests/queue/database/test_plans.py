@@ -40,7 +40,7 @@ from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN, STATES
 from rowcall.queue.views.live_workers import SERVING
 from rowcall.queue.views.pages import Order
 from rowcall.queue.views.stats import QUEUE, QUEUES
-from rowcall.queue.workers import UNSERVED
+from rowcall.queue.workers import ABANDONED, UNSERVED
 from tests.support.plans import looked_at, plan
 
 MANY = 100_000
@@ -115,7 +115,7 @@ def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: P
 
 
 def test_looking_at_queues_and_for_what_nobody_serves_counts_a_thousand_of_each_at_most(filled: PgConnection) -> None:
-    for sql, parameters in ((LIST_QUEUES, {"declared": "{}"}), (UNSERVED, {"silence": 0})):
+    for sql, parameters in ((LIST_QUEUES, {"declared": "{}"}), (UNSERVED, {"silence": 0}), (ABANDONED, {"silence": 0})):
         assert looked_at(plan(filled, BY_INDEX + sql, parameters)) <= 2 * (1000 + BATCH) + 100
 
 

@@ -7,7 +7,7 @@ import pytest
 from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue.queues import pause_queue
-from rowcall.queue.workers import Registration, register, stopped, unserved
+from rowcall.queue.workers import Registration, abandoned, register, stopped, unserved
 from rowcall.status import Status
 from tests.support.rows import run_in
 
@@ -38,6 +38,27 @@ def test_without_any_worker_everything_long_due_is_reported(connection: PgConnec
 def test_what_has_not_waited_long_is_not_reported(connection: PgConnection, columns: dict[str, str]) -> None:
     run_in(connection, Status.QUEUED, **columns)
     assert reported(connection) == []
+
+
+@pytest.mark.parametrize(
+    ("locked_until", "sweeps", "queues", "left"),
+    [
+        ("now() - interval '1 minute'", False, None, [("default", "noop", 1)]),
+        ("now() - interval '1 minute'", True, ["mail"], [("default", "noop", 1)]),
+        ("now() - interval '1 minute'", True, None, []),
+        ("now() + interval '1 minute'", False, None, []),
+    ],
+    ids=["nobody", "another queue", "a worker of other types", "lease not over"],
+)
+def test_a_run_whose_lease_is_over_is_reported_unless_a_worker_takes_it_over(
+    connection: PgConnection, locked_until: str, sweeps: bool, queues: list[str] | None, left: list[object]
+) -> None:
+    run_in(connection, Status.RUNNING, locked_until=locked_until, locked_by="'dead'")
+    register(connection, Registration("dead", "here", 2, "1", None, ["noop"], 1))  # its heartbeat is still recent
+    if sweeps:
+        worker(connection, queues, ("other",))
+    rows = abandoned(connection, SILENCE)
+    assert [(row["queue"], row["job_type"], row["abandoned"]) for row in rows] == left
 
 
 def test_what_runs_is_not_reported(connection: PgConnection) -> None:

@@ -22,6 +22,7 @@ from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.doctor.grants import grants
 from rowcall.cli.doctor.health import examine_health, handlers
 from rowcall.cli.misspelt import misspelt_settings
+from rowcall.cli.terminal.output import shown
 from rowcall.job_types import load_catalogue
 from rowcall.job_types.catalogue import Catalogue
 from rowcall.local_postgres.programs import OLDEST_MAJOR
@@ -197,19 +198,27 @@ def clock(connection: PgConnection) -> Finding:
 
 
 def unserved(connection: PgConnection, silence: float) -> Finding:
-    """Check that live workers serve all due runs."""
+    """Check that live workers serve all due runs, and take over those of workers that died."""
     if mismatch(schema_of(connection)):
         return Finding("due runs", True, "not checked: migrate the schema first")
-    rows = workers.unserved(connection, silence)
-    if not rows:
+    rows, left = workers.unserved(connection, silence), workers.abandoned(connection, silence)
+    if not rows and not left:
         return Finding("due runs", True, f"none has waited for {silence:g} seconds without a worker that serves it")
-    message = ", ".join(f"{row['waiting']} of {row['job_type']} in queue {row['queue']}" for row in rows)
+    parts = []
+    if rows:
+        named = ", ".join(f"{row['waiting']} of {row['job_type']} in queue {row['queue']}" for row in rows)
+        parts.append(f"waiting for more than {silence:g} seconds with no worker that serves them: {named}")
+    if left:
+        named = ", ".join(
+            f"{row['abandoned']} of {row['job_type']} in queue {row['queue']} (since {shown(row['expired_at'])})"
+            for row in left
+        )
+        parts.append(f"running with an expired lease and no worker that takes over: {named}")
     return Finding(
         "due runs",
         False,
-        f"waiting for more than {silence:g} seconds with no worker that serves them: {message};"
-        " start `rowcall worker run` (or once, from cron) with the ROWCALL_APP that has these types, and check its"
-        " --queues and --types",
+        f"{'; '.join(parts)}; start `rowcall worker run` (or once, from cron) with the ROWCALL_APP that has these"
+        " types, and check its --queues and --types",
     )
 
 
