@@ -82,6 +82,14 @@ def test_an_intent_whose_run_will_not_come_back_can_be_settled_too(connection: P
     assert effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)["state"] == "applied"
 
 
+def test_an_intent_whose_lease_is_over_is_refused_with_what_is_true_and_what_to_do(connection: PgConnection) -> None:
+    lease, effect = begun(connection)
+    fetch_all(connection, "UPDATE rowcall.job_runs SET locked_until = now() - interval '5 minutes'")
+    told = rf"its lease expired at 2\S+ \S+, but no worker .* `rowcall runs cancel {lease.run_id} --force`"
+    with pytest.raises(EffectNotOpen, match=told):
+        effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR)
+
+
 @KINDS_OF_BOTH
 @pytest.mark.parametrize("happened", [True, False])
 def test_an_operator_can_correct_a_resolution_and_is_audited_again(

@@ -66,6 +66,9 @@ SELECT coalesce((
 ), false)
 """
 
+# Primary key.
+LEASE_OVER = "SELECT locked_until FROM rowcall.job_runs WHERE id = %(run_id)s AND locked_until < now()"
+
 NEVER_HAPPENED = "an operator found that it did not happen"
 
 
@@ -100,6 +103,13 @@ def resolve(
         sentence = f"effect {effect_id} of {kind} is {before['state']}: there is nothing to resolve"
         raise EffectNotOpen(before["state"], sentence)
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
+        if over := fetch_value(connection, LEASE_OVER, before):
+            raise EffectNotOpen(
+                before["state"],
+                f"run {before['run_id']} began effect {effect_id} of {kind}, and its lease expired at"
+                f" {over.isoformat(sep=' ', timespec='seconds')}, but no worker has ended it: start a worker,"
+                f" which does so, or cancel the run with `rowcall runs cancel {before['run_id']} --force`",
+            )
         raise EffectNotOpen(
             before["state"],
             f"run {before['run_id']} is performing effect {effect_id} of {kind} now: wait until it ends, or cancel it",

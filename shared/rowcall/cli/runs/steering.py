@@ -12,15 +12,18 @@ import click
 
 from rowcall import effects, queue
 from rowcall.access.audit import Operator, wrong_with_reason
-from rowcall.base.database import Connection, Row, all_or_nothing
+from rowcall.base import settings
+from rowcall.base.database import Connection, Row, all_or_nothing, fetch_one
 from rowcall.base.errors import FilterInvalid, RowcallError, RunNotFound, TransitionRefused
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.filtered import filtered
 from rowcall.cli.runs.many import Many, many_options
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.terminal.output import json_option, show_json, wrapped
+from rowcall.cli.terminal.output import json_option, show_json, shown, wrapped
 from rowcall.queue import Filter
 from rowcall.queue.operations import Action
+from rowcall.queue.views.live_workers import HOLDER
+from rowcall.status import Status
 
 Event = Callable[[Connection, int, Operator], Row]
 Warn = Callable[[Connection, Row], list[str]]
@@ -129,28 +132,40 @@ def _steer(run_ids: Sequence[int], event: Event, reason: str | None, as_json: bo
     if complaint := wrong_with_reason(reason):
         raise FilterInvalid({"reason": complaint})
     who = replace(operator(), reason=reason)
-    rows, refusals, warnings = [], [], list[str]()
+    rows, refusals, warnings, asked = [], [], list[str](), dict[int, str]()
     with command_transaction() as connection:
         for run_id in run_ids:
             try:
                 with all_or_nothing(connection):
                     rows.append(event(connection, run_id, who))
+                    asked[run_id] = _asked(connection, rows[-1])
                     warnings += warn(connection, rows[-1])
             except (RunNotFound, TransitionRefused) as refusal:
                 refusals.append(str(refusal))
     for row in rows:
-        _report(row, as_json)
+        _report(row, as_json, asked[row["id"]])
     for warning in warnings:
         click.echo(wrapped(f"rowcall: {warning}", errors=True), err=True)
     if refusals:
         raise RowcallError("; ".join(refusals))
 
 
-def _report(row: Row, as_json: bool) -> None:
+def _asked(connection: Connection, row: Row) -> str:
+    """Say what a request to stop a running run leads to: its worker may be dead."""
+    if row["status"] != Status.RUNNING or not row["cancel_requested_at"]:
+        return ""
+    held = fetch_one(connection, HOLDER, {**row, "heartbeat": settings.read().heartbeat})
+    if held is None or not held["late"]:
+        return ", and its worker has been asked to stop it"
+    since, until = shown(held["heartbeat_at"]), shown(row["locked_until"])
+    return (
+        f", but its worker has been silent since {since}: `rowcall runs cancel {row['id']} --force` cancels it now;"
+        f" otherwise another worker does after its lease, which lasts until {until}"
+    )
+
+
+def _report(row: Row, as_json: bool, asked: str = "") -> None:
     if as_json:
         show_json(row)
         return
-    asked = (
-        ", and its worker has been asked to stop it" if row["cancel_requested_at"] and not row["finished_at"] else ""
-    )
-    click.echo(f"run {row['id']} is {row['status']}{asked}")
+    click.echo(wrapped(f"run {row['id']} is {row['status']}{asked}"))
