@@ -128,6 +128,13 @@ def test_waiting_runs_are_made_due_and_rescheduled(environment: dict[str, str], 
     assert rowcall(environment, "runs", "run-now", "--all").stdout == "no runs match, and nothing was changed\n"
     near = rowcall(environment, "runs", "retry", "--type", "nop").stdout
     assert near == "no runs match, and nothing was changed; did you mean 'noop'?\n"
+    for option, typed, meant in (
+        ("--type", "nop", "noop"),
+        ("--queue", "defualt", "default"),
+        ("--definition", "prune_run", "prune_runs"),
+    ):
+        dry = rowcall(environment, "runs", "cancel", option, typed, "--dry-run").stdout
+        assert dry == f"0 match; dry run: nothing was changed; did you mean '{meant}'?\n"
     assert [row["id"] for row in shown(environment, "list")] == [2, 1]
     audited = json.loads(rowcall(environment, "audit", "--subject", "operation", "--json").stdout)
     assert [(row["action"], row["subject_id"]) for row in audited] == [("start", 2), ("start", 1)]
@@ -275,3 +282,10 @@ def test_asked_to_cancel_a_run_whose_worker_is_silent_it_says_since_when_and_wha
     told = " ".join(rowcall(here, "runs", "cancel", str(run)).stdout.split())
     assert told.startswith(f"run {run} is running, but its worker has been silent since 2026-01-02 03:04")
     assert f"`rowcall runs cancel {run} --force` cancels it now; otherwise another worker does after its lease" in told
+
+
+def test_an_id_that_is_given_twice_is_taken_once(environment: dict[str, str], fresh_url: str) -> None:
+    [run] = made(fresh_url, Status.DEAD)
+    told = rowcall(environment, "runs", "retry", str(run), str(run), "99")
+    assert told.stdout == f"run {run} is queued\n"
+    assert told.stderr.startswith("rowcall: there is no run 99;")

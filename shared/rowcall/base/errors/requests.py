@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from rowcall.base.errors.process import RowcallError
@@ -94,10 +94,11 @@ class DefinitionFileInvalid(RowcallError):
 class DefinitionNotFound(RowcallError):
     """No definition has this name."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         self.name = name
         # A valid name has at most 100 characters.
-        super().__init__(f"there is no definition {name[:100]!r}; `rowcall definitions list` shows all definitions")
+        missing = f"there is no definition {name[:100]!r}; `rowcall definitions list` shows all definitions"
+        super().__init__("; ".join(filter(None, (missing, did_you_mean(name, known)))))
 
 
 class DefinitionChanged(RowcallError):

@@ -119,7 +119,7 @@ def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> l
             raise click.UsageError(f"{_option(next(iter(given)))} needs NAME or --schedule")
         return [known[each] for each in sorted(known)]
     if name is not None and name not in known:
-        raise DefinitionNotFound(name)
+        raise DefinitionNotFound(name, known)
     saved = definitions.as_sent(known[name].content) if name else {"job_type": "noop"}
     try:
         content = definitions.checked(name or UNSAVED, {**saved, **given}, catalogue())

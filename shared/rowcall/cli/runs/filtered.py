@@ -61,13 +61,21 @@ def in_words(criteria: Filter) -> str:
 
 
 def misspelt(criteria: Filter) -> str:
-    """Return a question if no run matches a job type that is not known, but resembles one that is."""
+    """Return a question if a job type, queue or definition is not known to the code, but resembles one that is."""
     try:
         known = catalogue()
     except RowcallError:  # a list also works if the app cannot be loaded
         return ""
-    name = criteria.job_type
-    return "" if name is None or name in known else did_you_mean(name, known)
+    asked = (
+        (criteria.job_type, known),
+        (criteria.queue, known.queues),
+        (criteria.definition, known.definitions),
+    )
+    return "; ".join(
+        question
+        for name, names in asked
+        if name is not None and name not in names and (question := did_you_mean(name, names))
+    )
 
 
 def _option(name: str) -> str:

@@ -54,7 +54,7 @@ class Many:
             unresolved = effects.unresolved_runs(connection) if action is Action.RETRY else None
             found = operations.preview(connection, requested, unresolved=unresolved)
             if self.dry_run:
-                _show_preview(found, as_json)
+                _show_preview(found, as_json, "" if found.matched else misspelt(criteria))
                 return
             if not found.matched and found.counted_all and not as_json:
                 question = misspelt(criteria)
@@ -76,14 +76,15 @@ class Many:
             raise RowcallError(f"{many} not changed: {reasons}")
 
 
-def _show_preview(found: Preview, as_json: bool) -> None:
+def _show_preview(found: Preview, as_json: bool, question: str) -> None:
     if as_json:
         show_json({**vars(found), "dry_run": True})
         return
     such_as = f", such as {', '.join(str(run['id']) for run in found.samples)}" if found.samples else ""
     many = f"{found.matched:,}" if found.counted_all else f"{found.matched:,} or more"
     statuses = f" ({_in_words(found.by_status)})" if found.by_status else ""
-    click.echo(wrapped(f"{many} match{statuses}{such_as}; dry run: nothing was changed"))
+    asks = f"; {question}" if question else ""
+    click.echo(wrapped(f"{many} match{statuses}{such_as}; dry run: nothing was changed{asks}"))
     if found.unresolved:
         click.echo(
             wrapped(

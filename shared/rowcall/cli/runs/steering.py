@@ -134,7 +134,7 @@ def _steer(run_ids: Sequence[int], event: Event, reason: str | None, as_json: bo
     who = replace(operator(), reason=reason)
     rows, refusals, warnings, asked = [], [], list[str](), dict[int, str]()
     with command_transaction() as connection:
-        for run_id in run_ids:
+        for run_id in dict.fromkeys(run_ids):
             try:
                 with all_or_nothing(connection):
                     rows.append(event(connection, run_id, who))
