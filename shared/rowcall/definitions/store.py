@@ -166,8 +166,12 @@ def get_definition(connection: Connection, name: str) -> Row:
     """Return the definition with this name, or raise DefinitionNotFound."""
     row = _found(connection, GET, name)
     if row is None:
-        raise DefinitionNotFound(name)
+        raise DefinitionNotFound(name, _names(connection))
     return row
+
+
+def _names(connection: Connection) -> list[str]:
+    return [row["name"] for row in list_definitions(connection)]
 
 
 def list_definitions(connection: Connection, locked: bool = False) -> list[Row]:
@@ -220,7 +224,8 @@ def _switched(
     settle(connection, {**row, "paused_at": now} if skip_due else row, catalogue, now)
     changed = _changed(connection, sql, {"definition_id": row["id"], "next_run_at": _next(row, now)})
     before, after = ({"name": row["name"], "paused_at": one["paused_at"]} for one in (row, changed))
-    record(connection, operator.who, action, "definition", row["id"], before, after, operator.request_id)
+    if before != after:  # otherwise it was paused, or active, already
+        record(connection, operator.who, action, "definition", row["id"], before, after, operator.request_id)
     return changed
 
 
@@ -239,7 +244,7 @@ def locked_definition(
     """Lock this definition and return it; raise DefinitionNotFound, or what the condition raises."""
     row = _found(connection, LOCK, name)
     if row is None or (row["removed_at"] and not removed_too):
-        raise DefinitionNotFound(name)
+        raise DefinitionNotFound(name, _names(connection))
     condition.check(row)
     return row
 

@@ -215,3 +215,23 @@ def test_a_definition_is_paused_resumed_run_and_removed(applied: Say) -> None:
         gone = applied(steering, "nightly")
         assert (gone.code, gone.stdout) == (1, "")
         assert gone.stderr.startswith("rowcall: there is no definition 'nightly'; ")
+
+
+def test_pausing_what_is_paused_and_resuming_what_is_active_are_not_audited(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url}
+    assert rowcall(here, "definitions", "apply").returncode == 0
+    for command in ("resume", "pause", "pause", "resume", "resume"):
+        assert rowcall(here, "definitions", command, "prune_runs").returncode == 0
+    for action in ("pause", "resume"):
+        audited = json.loads(rowcall(here, "audit", "--action", action, "--json").stdout)
+        assert len(audited) == 1, audited
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest_one(environment: dict[str, str], fresh_url: str) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url}
+    assert rowcall(here, "definitions", "apply").returncode == 0
+    for command in ("show", "pause", "preview"):
+        near = rowcall(here, "definitions", command, "prune_run")
+        assert near.stderr.endswith("shows all definitions; did you mean 'prune_runs'?\n")
