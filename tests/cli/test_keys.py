@@ -297,3 +297,10 @@ def test_a_key_is_limited_only_to_what_is_there(
 def test_the_help_says_that_a_key_can_have_several_scopes(environment: dict[str, str]) -> None:
     helped = " ".join(rowcall(environment, "keys", "create", "--help").stdout.split())
     assert "[enqueue|read|operate|admin] What the key may do. May be repeated." in helped
+
+
+def test_a_key_is_named_by_its_id(environment: dict[str, str]) -> None:
+    for command in ("rotate", "revoke"):
+        refused = rowcall(environment, "keys", command, "ops")
+        assert refused.returncode == 2
+        assert "'ops' is not the id of a key: `rowcall keys list` shows the ids" in " ".join(refused.stderr.split())

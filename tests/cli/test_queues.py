@@ -34,6 +34,7 @@ def test_a_queue_is_limited_and_set_free_again(environment: dict[str, str]) -> N
 def test_a_queue_that_no_type_uses_is_pointed_out(environment: dict[str, str]) -> None:
     paused = rowcall(environment, "queues", "pause", "mial")
     assert "no job type has the queue mial; queues in use: default" in paused.stderr
+    assert "if the name is misspelt, `rowcall queues remove mial` removes these settings" in paused.stderr
 
 
 def test_a_misspelt_rule_is_removed(environment: dict[str, str]) -> None:
@@ -63,7 +64,8 @@ def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:
     for arguments, code, complaint in (
         (["limit", "mail"], 2, "specify MAX_RUNNING or --none"),
         (["limit", "mail", "3", "--none"], 2, "specify MAX_RUNNING or --none"),
-        (["limit", "mail", "-1"], 2, ""),
+        (["limit", "mail", "-3"], 2, "'-3' is not valid: write an integer from 0 to 2147483647, or --none"),
+        (["limit", "mail", "abc"], 2, "'abc' is not valid: write an integer from 0 to 2147483647, or --none"),
         (["pause", "E-Mail"], 1, "'E-Mail' is not a valid queue name"),
     ):
         refused = rowcall(environment, "queues", *arguments)

@@ -72,3 +72,29 @@ class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes 
         if not isinstance(payload, dict):
             self.fail("the payload must be a JSON object, such as '{\"user_id\": 1}'", param, ctx)
         return payload
+
+
+class KeyId(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
+    """The id of an API key; its name is no id, because a key and the one that it replaces have the same."""
+
+    name = "integer"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse the id."""
+        try:
+            return int(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not the id of a key: `rowcall keys list` shows the ids", param, ctx)
+
+
+class Most(click.IntRange):
+    """How many runs may run at a time."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse the number; say which ones are valid."""
+        try:
+            number: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            valid = f"an integer from {self.min} to {self.max}, or --none for no limit"
+            self.fail(f"{value!r} is not valid: write {valid}", param, ctx)
+        return number

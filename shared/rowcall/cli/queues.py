@@ -6,6 +6,7 @@ import click
 
 from rowcall import queue
 from rowcall.base.database import Row
+from rowcall.cli.parameters import Most
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_json
@@ -48,9 +49,10 @@ def resume_command(name: str, as_json: bool) -> None:
         _report(queue.resume_queue(connection, name, operator()), as_json)
 
 
-@queues_command.command("limit")
+# So that a negative number is refused as a number, not as an unknown option.
+@queues_command.command("limit", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
-@click.argument("max_running", type=click.IntRange(0, 2**31 - 1), required=False)
+@click.argument("max_running", type=Most(0, 2**31 - 1), required=False)
 @click.option("--none", "without", is_flag=True, help="Remove the limit.")
 @json_option
 def limit_command(name: str, max_running: int | None, without: bool, as_json: bool) -> None:
@@ -80,4 +82,8 @@ def _report(row: Row, as_json: bool) -> None:
     click.echo(f"queue {name} is {'paused' if row['paused_at'] else 'active'}, {limit}")
     used = catalogue().queues
     if name not in used:
-        click.echo(f"no job type has the queue {name}; queues in use: {', '.join(sorted(used))}", err=True)
+        click.echo(
+            f"no job type has the queue {name}; queues in use: {', '.join(sorted(used))}; if the name is misspelt,"
+            f" `rowcall queues remove {name}` removes these settings",
+            err=True,
+        )

@@ -11,7 +11,7 @@ import click
 
 from rowcall.access import api_keys
 from rowcall.base.errors import RowcallError
-from rowcall.cli.parameters import Duration, Moment
+from rowcall.cli.parameters import Duration, KeyId, Moment
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import discard_output, json_option, show_json, shown
@@ -74,7 +74,7 @@ def list_command(table: Table) -> None:
 
 
 @keys_command.command("rotate")
-@click.argument("key_id", type=int)
+@click.argument("key_id", type=KeyId())
 @click.option(
     "--grace",
     type=Duration("24h or '2 days'"),
@@ -100,7 +100,7 @@ def rotate_command(key_id: int, grace: timedelta, as_json: bool) -> None:
 
 
 @keys_command.command("revoke")
-@click.argument("key_id", type=int)
+@click.argument("key_id", type=KeyId())
 def revoke_command(key_id: int) -> None:
     """Revoke a key at once."""
     with command_transaction() as connection:
