@@ -46,3 +46,8 @@ def test_an_empty_list_says_for_what_it_was_asked(environment: dict[str, str]) -
     assert told == "no changes match --action retry --subject run --subject-id 7\n"
     refused = rowcall(environment, "audit", "--subject-id", "7")
     assert (refused.returncode, refused.stderr.startswith("rowcall: subject_id: needs a subject")) == (1, True)
+
+
+def test_an_unknown_subject_is_a_usage_error(environment: dict[str, str]) -> None:
+    refused = rowcall(environment, "audit", "--subject", "typo")
+    assert (refused.returncode, "run" in refused.stderr) == (2, True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rowcall.access.audit import SUBJECTS
 from rowcall.base.database import Row
 from rowcall.cli.parameters import Moment
 from rowcall.cli.session import command_transaction
@@ -21,10 +22,7 @@ MORE = ("id", "request_id")
 @click.command("audit")
 @click.option("--who", help="Only changes by this caller: api:NAME or cli:USER.")
 @click.option("--action", help="Only this action, such as retry or pause.")
-@click.option(
-    "--subject",
-    help="Only changes of this kind of subject: run, operation, definition, queue, key, effect or database.",
-)
+@click.option("--subject", type=click.Choice(SUBJECTS), help="Only changes of this kind of subject.")
 @click.option("--subject-id", type=click.IntRange(1), help="Only changes of the subject with this id.")
 @click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")
 @click.option("--before", type=Moment(past=True), help="Only changes before this time.")
