@@ -67,3 +67,9 @@ def test_at_a_terminal_only_a_yes_goes_on(
 
 def test_what_only_counts_asks_nothing(environment: dict[str, str]) -> None:
     assert rowcall(environment, "prune", "--dry-run").returncode == 0
+
+
+def test_prune_does_not_ask_where_there_is_no_schema(environment: dict[str, str], empty_url: str) -> None:
+    refused = rowcall({**environment, "DATABASE_URL": empty_url}, "prune")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("rowcall: the database has no Rowcall schema")

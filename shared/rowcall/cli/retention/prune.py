@@ -14,7 +14,7 @@ from rowcall.access.audit import record
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, committed, connect_internal
 from rowcall.base.files import Files
-from rowcall.cli.session import needs_rights_of, operator
+from rowcall.cli.session import command_transaction, needs_rights_of, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.local_postgres.url import database_url
@@ -40,7 +40,7 @@ def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool)
     """
     current = settings.read()
     if not dry_run:
-        confirm("this deletes old runs and their expired keys, as the policies say (--dry-run counts them)", yes)
+        _confirm(yes)
     counts = {**NOTHING_YET, "expired": 0}
     stopped = False
     with database_url(current) as url, needs_rights_of(ROLES), closing(connect_internal(url)) as connection:
@@ -63,6 +63,14 @@ def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool)
     if stopped:
         click.echo("stopped before the end; the next prune continues", err=True)
         sys.exit(1)
+
+
+def _confirm(yes: bool) -> None:
+    """Ask, unless the schema refuses the command anyway."""
+    if not yes:
+        with needs_rights_of(ROLES), command_transaction():
+            pass
+    confirm("this deletes old runs and their expired keys, as the policies say (--dry-run counts them)", yes)
 
 
 @dataclass(frozen=True)
