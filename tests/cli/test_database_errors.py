@@ -57,3 +57,8 @@ def test_a_connection_that_was_never_there_is_not_called_lost(
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr.startswith("rowcall: no connection to postgresql://"), ended.stderr
     assert "lost the connection" not in ended.stderr
+
+
+def test_options_that_a_pooler_refuses_are_traced_to_the_variable() -> None:
+    refused = Exception("FATAL: unsupported startup parameter: options")
+    assert "unset PGOPTIONS" in str(database.unreachable("postgresql://h/d", refused))

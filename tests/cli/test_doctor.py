@@ -21,6 +21,7 @@ from rowcall.status import Status
 from tests.definitions.keeping import asleep_since, kept
 from tests.support.pooler import pgbouncer
 from tests.support.processes import rowcall, start, wait_until
+from tests.support.roles import role
 from tests.support.rows import run_in
 
 
@@ -283,3 +284,14 @@ def test_a_run_whose_worker_died_and_that_nobody_takes_over_is_reported(well: di
     assert (code, found["due runs"]["good"]) == (1, False)
     told = found["due runs"]["message"]
     assert "an expired lease and no worker that takes over: 1 of noop in queue default (since 2" in told
+
+
+def test_a_role_without_rights_is_told_which_command_prints_the_grants(fresh_url: str, well: dict[str, str]) -> None:
+    with role(fresh_url, "stranger") as made:
+        with database.transaction(fresh_url) as connection:
+            database.fetch_all(connection, f"GRANT USAGE ON SCHEMA rowcall TO {made.name}")
+            database.fetch_all(connection, f"GRANT SELECT ON rowcall.schema_version TO {made.name}")
+        _, found = findings({**well, "DATABASE_URL": made.url})
+    told = found["database"]["message"]
+    assert told.startswith("permission denied for ")
+    assert told.endswith("`rowcall migrate --grants` prints the grants that this role needs")

@@ -91,9 +91,11 @@ def _connect(url: str, application_name: str, factory: type[PgConnection]) -> Pg
 
 def unreachable(url: str, error: Exception) -> DatabaseUnreachable:
     """Return the error for a connection that could not be opened."""
+    options = "unset PGOPTIONS, which a pooler refuses (and `options` in DATABASE_URL), or connect directly; "
+    advice = options if "unsupported startup parameter: options" in str(error) else ""
     return DatabaseUnreachable(
         f"no connection to {redacted(url)}: {one_line(str(error))};"
-        " check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
+        f" {advice}check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
     )
 
 

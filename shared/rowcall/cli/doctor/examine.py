@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import psycopg2
-from psycopg2.errors import LockNotAvailable
+from psycopg2.errors import InsufficientPrivilege, LockNotAvailable
 
 from rowcall import definitions
 from rowcall.base import database
@@ -152,6 +152,10 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
         sentence = LOCKED if isinstance(error, LockNotAvailable) else redacted(str(error))
+        if isinstance(error, InsufficientPrivilege):
+            sentence = (
+                f"{error.diag.message_primary}: `rowcall migrate --grants` prints the grants that this role needs"
+            )
         yield Finding("database", False, " ".join(sentence.split()))
 
 
