@@ -90,7 +90,7 @@ class KeyId(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no pa
 class Most(click.IntRange):
     """How many runs may run at a time."""
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Parse the number; say which ones are valid."""
         try:
             number: int = super().convert(value, param, ctx)
