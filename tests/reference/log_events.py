@@ -46,7 +46,7 @@ MEANINGS = {
     LogEvent.SCHEMA_CHANGED: "The schema is older or gone: the worker stops; `rowcall migrate`, then start it again.",
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
     LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace.",
-    LogEvent.WORKER_STOPPED: "The worker has ended.",
+    LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` needs no more work.",
     LogEvent.WORKER_ENDED: "A second signal ended the worker; these runs stay running until their leases expire.",
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.base.child_processes import own_command
-from tests.support.processes import NOHUP, children_of, ignores, read_until, running, wait_until
+from tests.support.processes import NOHUP, children_of, ignores, read_until, rowcall, running, wait_until
 from tests.support.shop import Shop
 
 
@@ -76,3 +76,15 @@ def test_a_second_signal_names_the_runs_that_are_left_and_the_end_of_their_lease
     # The worker counts from before its heartbeat, the database from when it got it.
     first, last = min(row["started_at"] for row in rows), max(row["locked_until"] for row in rows)
     assert first < datetime.fromisoformat(line["leases_end_at"]) <= last
+
+
+def test_the_last_line_says_why_the_worker_stopped(shop: Shop) -> None:
+    with running(shop.environment, "worker", "run") as worker:
+        read_until(worker, "worker started")
+        worker.send_signal(signal.SIGTERM)
+        said, _ = worker.communicate()
+    assert '"reason": "SIGTERM"' in said
+    shop.ask("noop")
+    for option, reason in ((("--limit", "1"), "limit reached"), (("--max-time", "0"), "max-time reached")):
+        assert f'"reason": "{reason}"' in rowcall(shop.environment, "worker", "once", *option).stderr
+    assert '"reason": "nothing is due"' in rowcall(shop.environment, "worker", "once").stderr

@@ -21,13 +21,14 @@ class StopSignal:
 
     def __init__(self, wake: Callable[[], None], last_words: Callable[[], None]) -> None:
         self.asked = self._ending = False
+        self.name = ""
         self._wake, self._last_words = wake, last_words
         for number in stop_signals():
             signal.signal(number, self._receive)
 
     def _receive(self, number: int, _: FrameType | None) -> None:
         if not self.asked:
-            self.asked = True
+            self.asked, self.name = True, signal.Signals(number).name
             self._wake()
         elif number != signal.SIGHUP:  # when a terminal closes, both its shell and the kernel may send it
             try:

@@ -150,6 +150,7 @@ class Worker:
             self.in_flight.quiet.clear()
             if task.once and not deciding and (quiet or self._limit_reached()):
                 break
+        reason = self._reason(stop, until)
         if task.once:
             self._finish(stop)
         self._drain()
@@ -157,7 +158,7 @@ class Worker:
             thread.join(DRAIN_STEP_SECONDS)
         self._scheduler.join(CLAIM_SECONDS)
         self._heartbeat.stop(self._patience)
-        report = self._report(elapsed() - started)
+        report = self._report(elapsed() - started, reason)
         self._watchdog.stop()
         if (failure := self.in_flight.failure) is not None:
             if isinstance(failure, SchemaMismatch):
@@ -260,7 +261,17 @@ class Worker:
             link.lost(error)
         link.close()
 
-    def _report(self, seconds: float) -> Report:
+    def _reason(self, stop: StopSignal, until: float) -> str:
+        """Say why the worker stops."""
+        if self.in_flight.failure is not None:
+            return type(self.in_flight.failure).__name__
+        if stop.asked:
+            return stop.name
+        if elapsed() >= until:
+            return "max-time reached"
+        return "limit reached" if self._limit_reached() else "nothing is due"
+
+    def _report(self, seconds: float, reason: str) -> Report:
         """Record the stop in the database and in the log."""
         tally = self.in_flight.tally
         report = Report(
@@ -273,7 +284,7 @@ class Worker:
         except CONNECTION_ERRORS as error:
             link.lost(error)
         link.close()
-        log().info(LogEvent.WORKER_STOPPED, worker=self.id, **vars(report))
+        log().info(LogEvent.WORKER_STOPPED, worker=self.id, reason=reason, **vars(report))
         return report
 
     def _registered(self) -> Registration:
