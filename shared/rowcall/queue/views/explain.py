@@ -174,7 +174,9 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
     if serving:
         named = ", ".join(serving[:5]) + (f" and {len(serving) - 5} more" if len(serving) > 5 else "")
         return Condition("worker", True, f"live workers take {job_type} from queue {queue}: {named}")
-    command = f"rowcall worker run --types {job_type} --queues {queue}"
+    others = fetch_value(connection, LIVE_WORKERS, _times(heartbeat))
+    # Live workers that serve other job types or queues show that the operator divides the work.
+    command = f"rowcall worker run --types {job_type} --queues {queue}" if others else "rowcall worker run"
     message = f"no live worker takes {job_type} from queue {queue}"
     if silent := [worker for worker in workers if worker["stopped_at"] is None]:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
@@ -184,13 +186,10 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         return Condition("worker", False, f"{message}: {sent}, {expected}", command)
     if workers:
         ended = max(worker["stopped_at"] for worker in workers)
-        then = (
-            "; the next one will take it"
-            if ended < row["run_at"]
-            else ", after the run had become due, and did not take it"
-        )
+        missed = ", after the run had become due, and did not take it"
+        then = "; the next one will take it" if ended < row["run_at"] else missed
         return Condition("worker", False, f"{message}: the last one ended {_time(ended)}{then}", command)
-    if others := fetch_value(connection, LIVE_WORKERS, _times(heartbeat)):
+    if others:
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
         return Condition("worker", False, f"{message}: {many} other job types or queues ({restart})", command)
@@ -237,9 +236,10 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
         message, queue = f"{message}; its lease expired {_time(row['locked_until'])}", row["queue"]
         if fetch_value(connection, SWEEPING, {**row, **_times(heartbeat)}):
             return f"{message}: a worker that serves queue {queue} ends the attempt within seconds", ()
+        others = fetch_value(connection, LIVE_WORKERS, _times(heartbeat))
         return (
             f"{message}, and no live worker serves queue {queue}: the next one will end the attempt",
-            (f"rowcall worker run --queues {queue}",),
+            ("rowcall worker run" + f" --queues {queue}" * bool(others),),
         )
     asked = f"; asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
     until = _time(row["locked_until"])
