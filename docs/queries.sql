@@ -1731,6 +1731,13 @@ SELECT coalesce((
 ), false);
 ROLLBACK;
 
+-- rowcall.effects.operate: LEASE_OVER
+-- Primary key.
+\set run_id '1'
+BEGIN;
+SELECT locked_until FROM rowcall.job_runs WHERE id = :'run_id' AND locked_until < now();
+ROLLBACK;
+
 -- rowcall.effects.restore: MAY_HAVE_HAPPENED
 -- Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
 -- restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.

@@ -66,11 +66,11 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
 
 def _confirm(consequence: str, yes: bool) -> None:
     """Ask, naming the database, how many workers it has, which would end, and how many runs they run."""
-    alive = running = 0
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
-        if schema_of(connection):
-            alive = fetch_value(connection, ALIVE, {"silence": SILENCE_SECONDS})
-            running = fetch_value(connection, RUNNING)
+        if not schema_of(connection):
+            return  # there is nothing to lose
+        alive = fetch_value(connection, ALIVE, {"silence": SILENCE_SECONDS})
+        running = fetch_value(connection, RUNNING)
     workers = f", while {alive} {'worker works' if alive == 1 else 'workers work'} on it" if alive else ""
     runs = f"; {running} {'run is' if running == 1 else 'runs are'} running" if running else ""
     confirm(f"{consequence}, in {named(url)}{workers}{runs}", yes)

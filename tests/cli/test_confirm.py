@@ -7,7 +7,9 @@ import pytest
 from rowcall.base import database
 from rowcall.queue.workers import Registration, register
 from rowcall.schema.revision import schema_of
+from rowcall.status import Status
 from tests.support.processes import redirected, rowcall
+from tests.support.rows import run_in
 from tests.support.terminal import on_terminal
 
 
@@ -32,16 +34,17 @@ def test_where_nobody_can_be_asked_yes_must_be_given(
 def test_a_migration_back_names_its_database_and_the_workers_on_it(environment: dict[str, str], fresh_url: str) -> None:
     with database.transaction(fresh_url) as connection:
         register(connection, Registration("here", "host", 1, "1", None, ["noop"], 1))
+        run_in(connection, Status.RUNNING)
     for target in ("base", "0001"):
         refused = rowcall({**environment, "DATABASE_URL": fresh_url}, "migrate", "--to", target).stderr
         name = fresh_url.rpartition("/")[2]
-        assert f", in the database {name} on 127.0.0.1, while 1 worker works on it: there is no terminal" in refused
+        assert f", in the database {name} on 127.0.0.1, while 1 worker works on it; 1 run is running: there" in refused
 
 
 def test_where_there_is_no_schema_there_is_nothing_to_remove(environment: dict[str, str], empty_url: str) -> None:
     for _ in range(2):
         done = rowcall({**environment, "DATABASE_URL": empty_url}, "migrate", "--to", "base", "--yes")
-        assert (done.returncode, done.stdout) == (0, "the schema is already empty: nothing to do\n")
+        assert (done.returncode, done.stdout) == (0, "the database has no Rowcall schema: there is nothing to remove\n")
     with database.internal_transaction(empty_url) as connection:
         assert database.fetch_value(connection, "SELECT to_regnamespace('rowcall') IS NULL")
 
