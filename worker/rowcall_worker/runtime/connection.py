@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import NoReturn
 
 import psycopg2
-from psycopg2.errors import InvalidSchemaName, UndefinedColumn, UndefinedTable
 
 from rowcall.base import database
 from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
@@ -15,7 +14,7 @@ from rowcall.base.errors.sentences import one_line
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
 from rowcall.base.watched import ANSWER_SECONDS, Answers, InternalConnection, patient_prologue
-from rowcall.schema import check_revision
+from rowcall.schema import SCHEMA_ERRORS, check_revision
 
 # Wait this long after the first failure, twice as long after each further one.
 FIRST_PAUSE_SECONDS = 0.2
@@ -26,9 +25,6 @@ LOCK_SECONDS = 0.2
 
 # The errors that threads pass to Link.lost, which re-raises those that are neither an outage nor transient.
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
-
-# The schema is older or gone, because somebody has migrated the database back, or dropped the schema.
-SCHEMA_CHANGED = (UndefinedTable, UndefinedColumn, InvalidSchemaName)
 
 
 class Outage:
@@ -120,7 +116,7 @@ class Link:
         if is_outage(error):
             self.close()
             self._outage.begins(self._epoch, error)
-        elif isinstance(error, SCHEMA_CHANGED):
+        elif isinstance(error, SCHEMA_ERRORS):
             if not self._tolerant:
                 self._explain(error)
         elif not is_passing(error):

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from rowcall import __version__
-from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import all_or_nothing
 from rowcall.base.errors import JobTypeUnknown, SchemaMismatch
@@ -21,7 +20,7 @@ from rowcall.job_types import Catalogue, JobType, catalogue
 from rowcall.queue import ClaimRequest
 from rowcall.queue.queues import make_queues
 from rowcall.queue.workers import Registration, register, stopped
-from rowcall.schema import SCHEMA_ERRORS, check_revision
+from rowcall.schema import check_revision
 from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.runner import Runner
@@ -118,14 +117,6 @@ class Worker:
 
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due or a limit is reached."""
-        try:
-            return self._work()
-        except SCHEMA_ERRORS:
-            with database.internal_transaction(self._url) as connection:
-                check_revision(connection)
-            raise
-
-    def _work(self) -> Report:
         task, started = self._task, elapsed()
         # Before it registers: otherwise a signal could kill a registered worker, which would count as alive until its
         # heartbeat is late.
