@@ -9,12 +9,14 @@ import pytest
 
 from rowcall import effects
 from rowcall.access.audit import Operator
+from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import Unavailable
 from rowcall.effects import Decision
 from rowcall.effects.erase import erase_details
 from rowcall.effects.restore import lost, restored
 from rowcall.queue import Lease
+from rowcall.queue.workers import Registration, register
 from rowcall.status import Status
 from tests.effects.attempts import HOUR, MAIL, NUDGE, PAYMENT, REFUND, SMS, WEBHOOK, begun, next_attempt, stored
 from tests.support.processes import rowcall
@@ -177,12 +179,47 @@ def test_a_message_id_that_was_never_sent_is_not_shown(connection: PgConnection,
     assert "message_id" not in details_of(connection)
 
 
-def test_the_message_id_of_an_intent_in_the_backup_is_shown_because_it_is_true(connection: PgConnection) -> None:
-    lease = lease_of(connection, created_at="now()")
+@pytest.mark.parametrize("is_unknown", [False, True], ids=["intent in the backup", "unknown in the backup"])
+def test_an_email_that_the_backup_knows_as_begun_may_have_been_sent_again_since(
+    connection: PgConnection, is_unknown: bool
+) -> None:
+    """Its Message-ID is shown, because it may be the true one, and the reason says that it may be another."""
+    lease = lease_of(connection)
     sent = begun(connection, lease)[1].message_id
-    restored(connection, OPERATOR)
+    lease = next_attempt(connection, lease)
+    if is_unknown:
+        assert begun(connection, lease)[1].refusal is None
+    ago(connection, "sent_emails", "updated_at", "1 minute")
+    for _ in range(2):
+        restored(connection, OPERATOR)
     decision, effect = begun(connection, next_attempt(connection, lease))
-    assert (decision, effect.refusal, details_of(connection)["message_id"]) == (Decision.AMBIGUOUS, None, sent)
+    assert (decision, details_of(connection)["message_id"]) == (Decision.AMBIGUOUS, sent)
+    assert str(effect.refusal).count("perhaps with another Message-ID") == 1
+    assert str(effect.refusal).endswith(
+        "if the mail log does not have this one, look for its recipient, its subject and the time"
+    )
+
+
+def test_without_a_restore_an_unknown_email_is_sought_by_its_message_id(connection: PgConnection) -> None:
+    lease = lease_of(connection)
+    sent = begun(connection, lease)[1].message_id
+    effect = begun(connection, next_attempt(connection, lease))[1]
+    assert (effect.state, effect.refusal, details_of(connection)["message_id"]) == ("unknown", None, sent)
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_resolved_email_keeps_the_message_id_by_which_it_was_judged(connection: PgConnection, happened: bool) -> None:
+    lease = lease_of(connection)
+    sent = begun(connection, lease)[1].message_id
+    lease = next_attempt(connection, lease)
+    effect = begun(connection, lease)[1]
+    effects.resolve(connection, "sent_emails", effect.id, happened, OPERATOR)
+    assert details_of(connection)["message_id"] == sent
+    effects.resolve(connection, "sent_emails", effect.id, not happened, OPERATOR)
+    assert details_of(connection)["message_id"] == sent
+    if happened:
+        anew = begun(connection, next_attempt(connection, lease))[1].message_id
+        assert details_of(connection)["message_id"] == anew
 
 
 @HARMFUL
@@ -224,3 +261,10 @@ def test_the_command_counts_what_the_backup_has_and_asks_first(environment: dict
     runs, due = before["runs"] + 2, before["due"] + 1
     assert told.stdout == f"restore recorded; unfinished runs in the backup: {runs} (due: {due})\n"
     assert "`rowcall effects list --state unknown` shows what to resolve" in told.stderr
+
+
+def test_the_command_says_which_workers_to_stop_first(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        register(connection, Registration("here", "host", 1, "1", None, ["noop"], 1, 30))
+    refused = rowcall({**environment, "DATABASE_URL": fresh_url}, "effects", "after-restore")
+    assert "while 1 worker works on this database: stop them first" in refused.stderr

@@ -49,7 +49,7 @@ class DetailedEffectSchema(EffectSchema):
         metadata={
             "description": "The parts of its key, and the columns of its kind that have a value: an email's"
             " `message_id`, `recipient` and `subject`, a payment's `invoice_id`, `amount_minor` and `currency`, a"
-            " webhook's `url`. An erased effect has only its key and, while its outcome is unknown, its `message_id`."
+            " webhook's `url`. An erased effect has only its key and, if its outcome was unknown, its `message_id`."
         }
     )
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from rowcall import effects, queue
-from rowcall.base.database import Connection, Row, all_or_nothing
+from rowcall.base import settings
+from rowcall.base.database import Connection, Row, all_or_nothing, fetch_value
 from rowcall.base.errors import EffectNotFound, EffectNotOpen, RowcallError, RunNotFound
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
@@ -17,6 +18,7 @@ from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.effects.operate import STATES
 from rowcall.effects.restore import restored
+from rowcall.queue.views.live_workers import LIVE_WORKERS
 from rowcall.status import Status
 
 LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
@@ -137,7 +139,11 @@ def after_restore_command(yes: bool, as_json: bool) -> None:
     show it.  After this command, no run from before the restore performs an effect that could happen twice: the effect
     becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
     """
-    confirm("for all existing runs, effects that must not be repeated will wait for your decision", yes)
+    with command_transaction() as connection:
+        working = fetch_value(connection, LIVE_WORKERS, {"heartbeat": settings.read().heartbeat})
+    consequence = "for all existing runs, effects that must not be repeated will wait for your decision"
+    many = "1 worker works" if working == 1 else f"{working} workers work"
+    confirm(f"{consequence}, while {many} on this database: stop them first" if working else consequence, yes)
     with command_transaction() as connection:
         counts = restored(connection, operator())
     if as_json:

@@ -19,7 +19,7 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_v
 from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
 from rowcall.base.redaction import fit_to_keep
 from rowcall.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
-from rowcall.effects.restore import lost, may_have_happened
+from rowcall.effects.restore import lost, may_have_happened, since
 from rowcall.effects.statements import STATEMENTS
 from rowcall.queue import Lease
 from rowcall.status import Event, sources_of
@@ -108,7 +108,8 @@ def _continue(
         return Decision.BUSY, effect_of(kind, row)
     if kind.policy is Policy.AT_LEAST_ONCE or (kind.policy is Policy.PROVIDER_KEY and row["within_horizon"]):
         return Decision.PERFORM, effect_of(kind, _take(connection, kind, lease, row, anew=False), again=True)
-    return _ambiguous(connection, kind, row["id"])
+    doubt = may_have_happened(connection, kind, row["run_id"], horizon, row["updated_at"])
+    return _ambiguous(connection, kind, row["id"], since(kind.table) if doubt else None)
 
 
 def _ambiguous(connection: Connection, kind: Kind, effect_id: int, why: str | None = None) -> tuple[Decision, Effect]:

@@ -178,7 +178,7 @@ def _with_message_id(row: Row) -> Row:
     if row["kind"] != "sent_emails" or row["state"] not in OPEN or row["refusal"] == LOST_EMAIL:
         return row
     given = {"message_id": message_id(row["kind"], row["id"], row["intent_at"])}
-    return {**row, "details": given | row["details"]}
+    return {**row, "details": row["details"] | given}
 
 
 def declared_kinds(connection: Connection) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import EffectNotFound, EffectNotOpen
-from rowcall.effects.kinds import KINDS, TABLES, Table, kept_reference, table_of
+from rowcall.effects.kinds import KINDS, TABLES, Table, kept_reference, message_id, table_of
 from rowcall.effects.ledger import HOLDER_LIVES
+from rowcall.effects.restore import LOST_EMAIL
 from rowcall.effects.statements import STATEMENTS
 
 STATES = ("intent", "applied", "unknown", "refused")
@@ -69,6 +70,9 @@ SELECT coalesce((
 # Primary key.
 LEASE_OVER = "SELECT locked_until FROM rowcall.job_runs WHERE id = %(run_id)s AND locked_until < now()"
 
+# The Message-ID of the email that was resolved, which a later correction needs.
+KEEP_MESSAGE_ID = "UPDATE rowcall.sent_emails SET message_id = %(message_id)s WHERE id = %(id)s"
+
 NEVER_HAPPENED = "an operator found that it did not happen"
 
 
@@ -121,6 +125,9 @@ def resolve(
     else:
         settled = {"id": effect_id, "state": "refused", "refusal": NEVER_HAPPENED, "permanent": True}
         fetch_one(connection, STATEMENTS[table].settle, settled)
+    if table == "sent_emails" and before["state"] in OPEN and before["refusal"] != LOST_EMAIL:
+        kept = message_id(kind, effect_id, before["intent_at"])
+        fetch_all(connection, KEEP_MESSAGE_ID, {"id": effect_id, "message_id": kept})
     after = lock_effect(connection, kind, effect_id)
     record(connection, operator.who, "resolve", "effect", effect_id, before, after, operator.request_id)
     return after

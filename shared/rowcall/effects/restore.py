@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Final
 
 from rowcall.access.audit import Operator, record
-from rowcall.base.database import Connection, Row, fetch_one, fetch_value
-from rowcall.effects.kinds import Kind, Policy
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
+from rowcall.effects.kinds import TABLES, Kind, Policy, Table
 
 SUBJECT: Final = "database"
 
@@ -21,6 +21,21 @@ LOST: Final = "the database was restored from a backup, and this may have happen
 LOST_EMAIL: Final = (
     f"{LOST}, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time"
 )
+
+# An email that the backup knows as begun or as unknown may have been resolved and sent again since.
+SINCE_EMAIL: Final = (
+    f"{LOST}, perhaps with another Message-ID: if the mail log does not have this one, look for its recipient, its"
+    " subject and the time"
+)
+
+# Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+DOUBT = {
+    table.name: f"""
+UPDATE rowcall.{table.name} SET refusal = concat_ws('; ', refusal, %(since)s), updated_at = now()
+WHERE state = 'unknown' AND position(%(lost)s IN coalesce(refusal, '')) = 0
+"""
+    for table in TABLES
+}
 
 # A run of the backup that is repeated enqueues its children again, as new runs, whose effects may have happened too.  A
 # chain of runs that never ends must not stay in doubt forever, so only this many generations count.
@@ -58,6 +73,8 @@ SELECT count(*) AS runs, count(*) FILTER (WHERE run_at <= now()) AS due FROM row
 
 def restored(connection: Connection, operator: Operator) -> Row:
     """Record that the database was restored; return how many runs of the backup have not finished."""
+    for table in TABLES:
+        fetch_all(connection, DOUBT[table.name], {"since": since(table), "lost": LOST})
     record(connection, operator.who, "restore", SUBJECT, None, None, None, operator.request_id)
     counts = fetch_one(connection, UNFINISHED)
     assert counts is not None
@@ -67,6 +84,11 @@ def restored(connection: Connection, operator: Operator) -> Row:
 def lost(kind: Kind) -> str:
     """Return why an effect of this kind is unknown, if it may have happened in the lost hours."""
     return LOST_EMAIL if "message_id" in kind.table.learned else LOST
+
+
+def since(table: Table) -> str:
+    """Return why an effect of this table is unknown, if the backup knows that an attempt began it."""
+    return SINCE_EMAIL if "message_id" in table.learned else LOST
 
 
 def may_have_happened(

@@ -72,7 +72,7 @@ WHERE effect.state = 'intent' GROUP BY 1"""
 UNRESOLVED = " UNION ".join(
     f"""
 SELECT run.id FROM rowcall.{table.name} AS effect
-JOIN rowcall.job_runs AS run ON run.id = effect.run_id AND run.status = '{Status.DEAD}'
+JOIN rowcall.job_runs AS run ON run.id = effect.run_id AND run.status = '{Status.DEAD}' AND run.pruned_at IS NULL
 WHERE effect.state = 'unknown'"""
     for table in TABLES
 )
