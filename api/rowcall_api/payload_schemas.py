@@ -43,16 +43,24 @@ def payload_schema(job_type: JobType) -> dict[str, Any]:
 def describe_payloads(spec: APISpec, types: Mapping[str, JobType]) -> None:
     """Add the payload of each type to the components of an OpenAPI document, and name them where a run is enqueued.
 
-    They are alternatives and not exclusive ones, because `noop` accepts the payload of any type.
+    They are alternatives and not exclusive ones, because `noop` accepts the payload of any type.  Those that accept any
+    field come first: clients that openapi-python-client generates read an object as the first alternative that fits,
+    and drop the fields that it does not declare.
     """
     for name, job_type in sorted(types.items()):
         converted = _converted(job_type.schema)
         names = {part: f"{COMPONENTS}{_component(name, part)}" for part in converted}
         for part, one in converted.items():
             spec.components.schema(_component(name, part), component=_renamed(one, names))
+    in_order = sorted(types, key=lambda name: (not _is_open(_converted(types[name].schema)[PAYLOAD]), name))
     for request in REQUESTS:
         payload = spec.components.schemas[request]["properties"]["payload"]
-        payload["anyOf"] = [{"$ref": f"{COMPONENTS}{_component(name, PAYLOAD)}"} for name in sorted(types)]
+        payload["anyOf"] = [{"$ref": f"{COMPONENTS}{_component(name, PAYLOAD)}"} for name in in_order]
+
+
+def _is_open(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema accepts any fields, none of which must be there."""
+    return schema.get("additionalProperties") is not False and not schema.get("required")
 
 
 def _component(job_type: str, part: str) -> str:

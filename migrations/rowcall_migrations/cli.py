@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from rowcall import definitions
@@ -95,17 +97,18 @@ def _check_options(target: str, sql: bool, start: str | None, grants: bool, role
         raise click.UsageError("--role requires --grants")
 
 
-def _migrate(target: str) -> list[str]:
+def _migrate(target: str) -> Iterator[str]:
+    """Migrate, and apply the code's definitions; each line says what has been done."""
     chosen = settings.read()
     # An app that cannot be imported must stop the command before it changes anything.
     declared = catalogue()
     with database_url(chosen) as url:
         done = migrate(url, chosen.lock_timeout, target)
-        lines = told(done)
+        yield from told(done)
         if done.after == REVISION:
             with internal_transaction(url) as connection:
-                lines += definitions.lines(definitions.apply_code(connection, declared, Operator("rowcall migrate")))
-    return lines
+                applied = definitions.apply_code(connection, declared, Operator("rowcall migrate"))
+            yield from definitions.lines(applied)
 
 
 def told(done: Migrated) -> list[str]:

@@ -61,6 +61,8 @@ class Server:
             self.connect().close()
         except ConnectionRefusedError:
             return True
+        except ConnectionResetError:
+            return False  # it listened when the connection began, and has just stopped
         return False
 
 

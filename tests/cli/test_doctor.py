@@ -28,6 +28,7 @@ from tests.support.rows import run_in
 @pytest.fixture
 def well(environment: dict[str, str]) -> dict[str, str]:
     """Return an environment in which doctor finds no problem."""
+    assert rowcall(environment, "migrate").returncode == 0
     return {**environment, "ROWCALL_API_PORT": "0"}
 
 

@@ -30,7 +30,9 @@ from tests.support.terminal import on_terminal
 @pytest.fixture
 def well(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
     """An environment in which doctor finds nothing to mend."""
-    return {**environment, "DATABASE_URL": fresh_url, "ROWCALL_API_PORT": "0"}
+    here = {**environment, "DATABASE_URL": fresh_url, "ROWCALL_API_PORT": "0"}
+    assert rowcall(here, "migrate").returncode == 0
+    return here
 
 
 def wrong(environment: dict[str, str]) -> dict[str, Any]:
@@ -116,8 +118,17 @@ def test_effects_that_wait_for_an_operator(
     assert wrong(well)[subject].startswith(sentence)
 
 
+def test_a_definition_that_the_code_declares_and_nobody_has_applied(well: dict[str, str], fresh_url: str) -> None:
+    assert wrong(well) == {}
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "DELETE FROM rowcall.job_definitions WHERE name = 'prune_runs'")
+    assert wrong(well)["definitions"] == (
+        "the code declares prune_runs, but the database does not have it: run `rowcall migrate`, or `rowcall"
+        " definitions apply`"
+    )
+
+
 def test_a_definition_that_cannot_be_decided(well: dict[str, str], fresh_url: str) -> None:
-    assert rowcall(well, "migrate").returncode == 0
     with database.transaction(fresh_url) as connection:
         database.fetch_all(connection, "UPDATE rowcall.job_definitions SET time_zone = 'Mars/Olympus'")
     said = wrong(well)["definitions"]

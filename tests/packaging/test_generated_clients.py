@@ -38,6 +38,9 @@ for number in range(3):
     assert isinstance(run, Run), run
     ids.append(run.id)
 
+sent = {"job_type": "expire_keys", "payload": {"user_id": 42}}
+assert Enqueue.from_dict(sent).to_dict()["payload"] == sent["payload"]
+
 read = get_run.sync(ids[0], client=client)
 assert isinstance(read, Run), read
 assert (read.status, read.priority, read.payload.to_dict()) == (RunStatus.QUEUED, 7, {"number": 0})

@@ -87,4 +87,4 @@ def test_the_last_line_says_why_the_worker_stopped(shop: Shop) -> None:
     shop.ask("noop")
     for option, reason in ((("--limit", "1"), "limit reached"), (("--max-time", "0"), "max-time reached")):
         assert f'"reason": "{reason}"' in rowcall(shop.environment, "worker", "once", *option).stderr
-    assert '"reason": "nothing is due"' in rowcall(shop.environment, "worker", "once").stderr
+    assert '"reason": "nothing that it serves is due"' in rowcall(shop.environment, "worker", "once").stderr

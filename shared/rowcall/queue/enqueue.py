@@ -222,18 +222,26 @@ def outcomes_of(
 def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
     """Raise RunInvalid if an option is not valid; the error names the field."""
     wrong = {}
-    if options.get("run_at") is not None and (complaint := unusable(options["run_at"])):
+    run_at = options.get("run_at")
+    if run_at is not None and not isinstance(run_at, datetime):
+        wrong["run_at"] = "must be a datetime with an offset"
+    elif run_at is not None and (complaint := unusable(run_at)):
         wrong["run_at"] = complaint
-    if options["queue"] is not None and not NAME.fullmatch(options["queue"]):
+    if options["queue"] is not None and not (isinstance(options["queue"], str) and NAME.fullmatch(options["queue"])):
         wrong["queue"] = "must be lower-case words such as mail"
     elif declared.max_running is not None and options["queue"] not in (None, declared.queue):
         wrong["queue"] = f"must be {declared.queue}: the max_running of {declared.name} applies to that queue"
-    if not PRIORITY_FIRST <= options["priority"] <= PRIORITY_LAST:
+    if not _is_whole(options["priority"]) or not PRIORITY_FIRST <= options["priority"] <= PRIORITY_LAST:
         wrong["priority"] = f"must be a whole number from {PRIORITY_FIRST} (first) to {PRIORITY_LAST} (last)"
-    if options["max_attempts"] is not None and not 1 <= options["max_attempts"] <= ATTEMPTS_MOST:
+    most = options["max_attempts"]
+    if most is not None and (not _is_whole(most) or not 1 <= most <= ATTEMPTS_MOST):
         wrong["max_attempts"] = f"must be a whole number from 1 to {ATTEMPTS_MOST}"
     if wrong:
         raise RunInvalid(wrong)
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def prepared(

@@ -66,7 +66,7 @@ def checked_key(key: str | None) -> str | None:
 
 
 def _is_key(key: str) -> bool:
-    return 0 < len(key) <= KEY_CHARACTERS and key.isprintable()
+    return isinstance(key, str) and 0 < len(key) <= KEY_CHARACTERS and key.isprintable()
 
 
 def find_holders(connection: Connection, job_type: str, key_owner: str, requests: Sequence[Keys]) -> Holders:

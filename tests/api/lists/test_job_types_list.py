@@ -142,7 +142,9 @@ def test_the_document_names_the_payloads_of_all_types_where_a_run_is_enqueued(ap
     for request in ("Enqueue", "BatchRun"):
         payload = schemas[request]["properties"]["payload"]
         named = [one["$ref"].removeprefix("#/components/schemas/") for one in payload["anyOf"]]
-        assert (payload["type"], named) == ("object", [f"payload.{name}" for name in sorted(catalogue())])
+        # Generated clients read an object as the first alternative that fits.
+        assert (payload["type"], named[0]) == ("object", "payload.noop")
+        assert sorted(named) == [f"payload.{name}" for name in sorted(catalogue())]
     report = {**schemas["payload.send_weekly_report"], "components": document["components"]}
     assert fits(report, WEEK)
     assert not fits(report, {**WEEK, "date_range": {}})

@@ -93,12 +93,12 @@ ENQUEUE = [
     *at(
         "enqueue.py",
         "check_options",
-        ("queues of any name are accepted", 'not NAME.fullmatch(options["queue"])', "False"),
+        ("queues of any name are accepted", 'NAME.fullmatch(options["queue"])', "True"),
         (
             "priorities out of the column's range are tried",
             'not PRIORITY_FIRST <= options["priority"] <= PRIORITY_LAST',
             "False",
         ),
-        ("any number of attempts is accepted", 'not 1 <= options["max_attempts"] <= ATTEMPTS_MOST', "False"),
+        ("any number of attempts is accepted", "not 1 <= most <= ATTEMPTS_MOST", "False"),
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -169,7 +169,12 @@ def test_none_of_none_is_none(connection: Connection) -> None:
         ({}, {"key": "k" * (KEY_CHARACTERS + 1)}, "idempotency_key: must be"),
         ({}, {"key": "a\0b"}, "idempotency_key: must be"),
         ({}, {"run_at": datetime(2030, 1, 1)}, "run_at: must have an offset"),
+        *(({}, {"run_at": wrong}, "run_at: must be a datetime") for wrong in ("tomorrow", date(2030, 1, 1))),
         ({}, {"queue": "No Such"}, "queue: must be lower-case words"),
+        ({}, {"queue": 3}, "queue: must be lower-case words"),
+        ({}, {"key": 5}, "idempotency_key: must be"),
+        *(({}, {"priority": wrong}, "priority: must be a whole number") for wrong in ("a", 1.5, True, None)),
+        *(({}, {"max_attempts": wrong}, "max_attempts: must be a whole number") for wrong in ("3", 2.7, True)),
         ({}, {"priority": 40_000}, "priority: must be a whole number from -32768"),
         ({}, {"max_attempts": 0}, "max_attempts: must be a whole number from 1 to 1000"),
     ],

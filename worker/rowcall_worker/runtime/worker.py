@@ -260,7 +260,7 @@ class Worker:
             return stop.name
         if elapsed() >= until:
             return "max-time reached"
-        return "limit reached" if self._limit_reached() else "nothing is due"
+        return "limit reached" if self._limit_reached() else "nothing that it serves is due"
 
     def _report(self, seconds: float, reason: str) -> Report:
         """Record the stop in the database and in the log."""

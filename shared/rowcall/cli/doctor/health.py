@@ -187,13 +187,16 @@ def paused(connection: PgConnection) -> Finding:
     return Finding("paused queues", False, f"runs wait in them: {sentences}")
 
 
+APPLY = "run `rowcall migrate`, or `rowcall definitions apply`"
+
+
 def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
     """Whether each definition can be decided by this process."""
-    wrong = {
-        row["name"]: problem
-        for row in definitions.list_definitions(connection)
-        if (problem := definitions.problem_of(row, catalogue))
-    }
+    rows = {row["name"]: row for row in definitions.list_definitions(connection)}
+    if missing := sorted(catalogue.definitions.keys() - rows):
+        named = ", ".join(missing[:NAMED_MOST]) + (", ..." if len(missing) > NAMED_MOST else "")
+        return Finding("definitions", False, f"the code declares {named}, but the database does not have it: {APPLY}")
+    wrong = {name: problem for name, row in rows.items() if (problem := definitions.problem_of(row, catalogue))}
     if not wrong:
         return Finding("definitions", True, "the nominal times of each can be decided here")
     sentences = "; ".join(f"{name}: {problem}" for name, problem in wrong.items())
