@@ -19,6 +19,7 @@ from rowcall.cli.doctor.examine import clock, postgres
 from rowcall.schema import REVISION
 from rowcall.status import Status
 from tests.definitions.keeping import asleep_since, kept
+from tests.support.doctor import well_kept
 from tests.support.pooler import pgbouncer
 from tests.support.processes import rowcall, start, wait_until
 from tests.support.roles import role
@@ -28,8 +29,7 @@ from tests.support.rows import run_in
 @pytest.fixture
 def well(environment: dict[str, str]) -> dict[str, str]:
     """Return an environment in which doctor finds no problem."""
-    assert rowcall(environment, "migrate").returncode == 0
-    return {**environment, "ROWCALL_API_PORT": "0"}
+    return well_kept(environment)
 
 
 def findings(environment: dict[str, str]) -> tuple[int, dict[str, dict[str, Any]]]:

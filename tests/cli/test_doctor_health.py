@@ -21,6 +21,7 @@ from rowcall.base.database import PgConnection
 from rowcall.cli.doctor.health import bloat, holding
 from rowcall.queue import pause_queue
 from rowcall.status import Event, Status
+from tests.support.doctor import well_kept
 from tests.support.processes import rowcall, wait_until
 from tests.support.rows import run_in
 from tests.support.server import own_server
@@ -30,9 +31,7 @@ from tests.support.terminal import on_terminal
 @pytest.fixture
 def well(environment: dict[str, str], fresh_url: str) -> dict[str, str]:
     """An environment in which doctor finds nothing to mend."""
-    here = {**environment, "DATABASE_URL": fresh_url, "ROWCALL_API_PORT": "0"}
-    assert rowcall(here, "migrate").returncode == 0
-    return here
+    return well_kept({**environment, "DATABASE_URL": fresh_url})
 
 
 def wrong(environment: dict[str, str]) -> dict[str, Any]:

@@ -157,6 +157,8 @@ SAMPLES = {
     "sha256": HASH,
     "shortest": "30",
     "silence": "150",
+    "doubt": "the database was restored",
+    "lost": "the database was restored",
     "since": NOON,
     "workers": "worker-1",
     "size_bytes": "1024",

@@ -31,7 +31,7 @@ SINCE_EMAIL: Final = (
 # Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
 DOUBT = {
     table.name: f"""
-UPDATE rowcall.{table.name} SET refusal = concat_ws('; ', refusal, %(since)s), updated_at = now()
+UPDATE rowcall.{table.name} SET refusal = concat_ws('; ', refusal, %(doubt)s::text), updated_at = now()
 WHERE state = 'unknown' AND position(%(lost)s IN coalesce(refusal, '')) = 0
 """
     for table in TABLES
@@ -74,7 +74,7 @@ SELECT count(*) AS runs, count(*) FILTER (WHERE run_at <= now()) AS due FROM row
 def restored(connection: Connection, operator: Operator) -> Row:
     """Record that the database was restored; return how many runs of the backup have not finished."""
     for table in TABLES:
-        fetch_all(connection, DOUBT[table.name], {"since": since(table), "lost": LOST})
+        fetch_all(connection, DOUBT[table.name], {"doubt": since(table), "lost": LOST})
     record(connection, operator.who, "restore", SUBJECT, None, None, None, operator.request_id)
     counts = fetch_one(connection, UNFINISHED)
     assert counts is not None
