@@ -1153,7 +1153,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_emails, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_sent_emails '9223372036854775807'
 \set states '{"applied"}'
@@ -1174,7 +1174,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_emails, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_sent_emails '9223372036854775807'
 \set states '{"applied"}'
@@ -1195,7 +1195,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_reports, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_sent_reports '9223372036854775807'
 \set states '{"applied"}'
@@ -1216,7 +1216,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[sent_reports, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_sent_reports '9223372036854775807'
 \set states '{"applied"}'
@@ -1237,7 +1237,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[payments, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_payments '9223372036854775807'
 \set states '{"applied"}'
@@ -1258,7 +1258,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[payments, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_payments '9223372036854775807'
 \set states '{"applied"}'
@@ -1279,7 +1279,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[delivered_webhooks, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_delivered_webhooks '9223372036854775807'
 \set states '{"applied"}'
@@ -1300,7 +1300,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[delivered_webhooks, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_delivered_webhooks '9223372036854775807'
 \set states '{"applied"}'
@@ -1321,7 +1321,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[generated_files, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_generated_files '9223372036854775807'
 \set states '{"applied"}'
@@ -1342,7 +1342,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[generated_files, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_generated_files '9223372036854775807'
 \set states '{"applied"}'
@@ -1363,7 +1363,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[other_effects, desc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
@@ -1385,7 +1385,7 @@ ROLLBACK;
 
 -- rowcall.effects.lists: OF_A_RUN[other_effects, asc]
 -- Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
--- Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+-- Only ids, because a run may have far more effects than a page shows.
 \set run_id '1'
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'

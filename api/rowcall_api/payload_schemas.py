@@ -59,7 +59,7 @@ def describe_payloads(spec: APISpec, types: Mapping[str, JobType]) -> None:
 
 
 def _is_open(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema accepts any fields, none of which must be there."""
+    """Return whether a schema accepts unknown fields and requires none."""
     return schema.get("additionalProperties") is not False and not schema.get("required")
 
 

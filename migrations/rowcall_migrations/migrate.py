@@ -73,9 +73,7 @@ def _one_migrator(pool: sqlalchemy.Engine, url: str) -> Iterator[None]:
             " SET LOCAL lock_timeout = 0"
         )
         while not connection.exec_driver_sql(f"SELECT pg_try_advisory_xact_lock({ADVISORY_LOCK})").scalar():
-            time.sleep(
-                LOCK_STEP_SECONDS
-            )  # a statement that waits has a snapshot, and the other one's index waits for it
+            time.sleep(LOCK_STEP_SECONDS)  # a statement that waited would hold a snapshot, which blocks index builds
         yield
 
 

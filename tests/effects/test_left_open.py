@@ -1,4 +1,4 @@
-"""Effects that dead and cancelled runs have left open: somebody is told of them, and can resolve them."""
+"""Effects that dead and cancelled runs have left open: doctor reports them, and an operator can resolve them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ STEPS = (
 
 @CLEANUP_NIGHTLY.handler
 def cleanup_nightly(run: Run) -> dict[str, int]:
-    """Delete what is no longer kept at the day's end (UTC); the figures are totals over all attempts."""
+    """Delete rows whose retention ends by the end of the day (UTC); the counts are totals over all attempts."""
     _, ends = utc_day(date.fromisoformat(run.payload["day"]))
     deleted: dict[str, int] = {name: 0 for name, *_ in STEPS} | (run.saved() or {})
     with run.step() as connection:

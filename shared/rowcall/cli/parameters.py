@@ -75,7 +75,7 @@ class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes 
 
 
 class KeyId(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
-    """The id of an API key; its name is no id, because a key and the one that it replaces have the same."""
+    """The id of an API key.  A name does not identify a key: a rotated key and its replacement share one."""
 
     name = "integer"
 

@@ -55,7 +55,7 @@ IN_STATE = {
 }
 
 # Uses the index {table}_run; MATERIALIZED, because otherwise the planner may scan all effects in the order of ORDER BY.
-# Only the ids of the run's effects, because a run may have very many, of which a page shows few.
+# Only ids, because a run may have far more effects than a page shows.
 OF_A_RUN = {
     (table.name, order): f"""(
 WITH its AS MATERIALIZED (
