@@ -57,6 +57,11 @@ def test_a_payload_is_wrong_in_a_transaction(rowcall):
         BAKE.enqueue(connection, {"loaf": 7})
 
 
+def test_a_run_is_not_committed(rowcall):
+    with rowcall.transaction() as connection:
+        rowcall.perform(BAKE.enqueue(connection, {"loaf_id": 7}).run_id)
+
+
 def test_a_failure_that_nothing_met(rowcall):
     rowcall.gateways.mail.fail_next(Unavailable("the mail server is down"))
 
@@ -86,7 +91,7 @@ def said(tmp_path_factory: pytest.TempPathFactory, server_url: str) -> str:
     folder = bakery_in(tmp_path_factory.mktemp("failing"))
     (folder / "bakery" / "test_failing.py").write_text(FAILING)
     done = run_pytest(folder, environment_for(server_url))
-    assert "10 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "11 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
     return done.stdout
 
 
@@ -121,6 +126,10 @@ def test_what_is_refused_is_shown_at_the_tests_own_line(said: str) -> None:
 
 def test_a_type_that_does_not_exist_is_not_taken_for_one_of_which_nothing_was_enqueued(said: str) -> None:
     assert "'bakery_bkae'" in said
+
+
+def test_a_run_that_is_not_committed_is_explained(said: str) -> None:
+    assert "there is no run 1: if the test has enqueued it, commit that transaction before perform()" in said
 
 
 def test_a_failure_that_no_call_has_met_is_told(said: str) -> None:

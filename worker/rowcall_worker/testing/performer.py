@@ -12,7 +12,7 @@ import pytest
 
 from rowcall import __version__
 from rowcall.base.clock import elapsed
-from rowcall.base.errors import CancelRequested, Permanent, Retry, RowcallError, Snooze
+from rowcall.base.errors import CancelRequested, Permanent, Retry, RowcallError, RunNotFound, Snooze
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall.queue import Claimed, ClaimRequest, claim_suspect, exchange, explain, get_run, sweep, unclaim
@@ -102,7 +102,12 @@ class Performer:
     def _perform(self, run_id: int) -> Attempted:
         connection = self._link.get()
         sweep(connection, self._request)
-        row = get_run(connection, run_id)
+        try:
+            row = get_run(connection, run_id)
+        except RunNotFound:
+            raise RowcallError(
+                f"there is no run {run_id}: if the test has enqueued it, commit that transaction before perform()"
+            ) from None
         lane = Lane(row["queue"], row["priority"], Position(row["run_at"], run_id))
         claimed = self._claim(replace(self._request, lanes=[lane]))
         if claimed is not None and claimed.run_id == run_id:
