@@ -1496,21 +1496,29 @@ SELECT kind, count(*) AS unknown FROM (
     WHERE state = 'unknown' LIMIT 1000
 ) AS generated_files GROUP BY kind UNION ALL 
 SELECT kind, count(*) AS unknown FROM (
-    SELECT kind FROM rowcall.other_effects
+    SELECT kind AS kind FROM rowcall.other_effects
     WHERE state = 'unknown' LIMIT 1000
 ) AS other_effects GROUP BY kind;
 ROLLBACK;
 
 -- rowcall.effects.lists: UNRESOLVED_RUNS
--- Uses the index {table}_open.
+-- The runs that end as dead again until an operator resolves an effect: its outcome is unknown, or a dead worker has
+-- begun it and it must not be repeated.  Uses the index {table}_open.
+\set not_repeated '{"sent_emails"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 (SELECT run_id FROM rowcall.sent_emails WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.sent_emails WHERE state = 'intent' AND 'sent_emails' = ANY(:'not_repeated'::text[]) ORDER BY id DESC LIMIT 1000) UNION 
 (SELECT run_id FROM rowcall.sent_reports WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.sent_reports WHERE state = 'intent' AND 'sent_reports' = ANY(:'not_repeated'::text[]) ORDER BY id DESC LIMIT 1000) UNION 
 (SELECT run_id FROM rowcall.payments WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.payments WHERE state = 'intent' AND 'payments' = ANY(:'not_repeated'::text[]) ORDER BY id DESC LIMIT 1000) UNION 
 (SELECT run_id FROM rowcall.delivered_webhooks WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.delivered_webhooks WHERE state = 'intent' AND 'delivered_webhooks' = ANY(:'not_repeated'::text[]) ORDER BY id DESC LIMIT 1000) UNION 
 (SELECT run_id FROM rowcall.generated_files WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
-(SELECT run_id FROM rowcall.other_effects WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000);
+(SELECT run_id FROM rowcall.generated_files WHERE state = 'intent' AND 'generated_files' = ANY(:'not_repeated'::text[]) ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.other_effects WHERE state = 'unknown' ORDER BY id DESC LIMIT 1000) UNION 
+(SELECT run_id FROM rowcall.other_effects WHERE state = 'intent' AND kind = ANY(:'not_repeated'::text[]) ORDER BY id DESC LIMIT 1000);
 ROLLBACK;
 
 -- rowcall.effects.operate: OF_RUN
@@ -1597,7 +1605,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.sent_emails SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    refusal = NULL, applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = coalesce(applied_at, now()), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -1607,7 +1615,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.sent_reports SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    refusal = NULL, applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = coalesce(applied_at, now()), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -1617,7 +1625,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.payments SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    refusal = NULL, applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = coalesce(applied_at, now()), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -1627,7 +1635,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.delivered_webhooks SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    refusal = NULL, applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = coalesce(applied_at, now()), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -1637,7 +1645,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.generated_files SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    refusal = NULL, applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = coalesce(applied_at, now()), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;
@@ -1647,7 +1655,7 @@ ROLLBACK;
 \set id '1'
 BEGIN;
 UPDATE rowcall.other_effects SET state = 'applied', provider_reference = coalesce(:'reference', provider_reference),
-    refusal = NULL, applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = coalesce(applied_at, now()), updated_at = now()
 WHERE id = :'id'
 RETURNING *;
 ROLLBACK;

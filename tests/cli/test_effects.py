@@ -51,15 +51,18 @@ def test_what_cannot_be_done_says_why(
     assert complaint in refused.stderr
 
 
-def test_a_retry_names_the_effect_that_must_be_resolved_first(environment: dict[str, str], fresh_url: str) -> None:
+@pytest.mark.parametrize("state", ["unknown", "intent"])
+def test_a_retry_names_the_effect_that_must_be_resolved_first(
+    environment: dict[str, str], fresh_url: str, state: str
+) -> None:
     here = {**environment, "DATABASE_URL": fresh_url}
     with database.transaction(fresh_url) as connection:
         run, other = (run_in(connection, Status.DEAD)["id"] for _ in range(2))
         [effect] = database.fetch_all(
             connection,
             "INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)"
-            " VALUES ('welcome', %(run)s, 1, '', 'unknown') RETURNING id",
-            {"run": run},
+            " VALUES ('welcome', %(run)s, 1, '', %(state)s) RETURNING id",
+            {"run": run, "state": state},
         )
     retried = rowcall(here, "runs", "retry", str(run), str(other))
     assert (retried.returncode, retried.stdout) == (0, f"run {run} is queued\nrun {other} is queued\n")
@@ -132,3 +135,6 @@ def test_an_erased_run_is_named_with_its_open_effect_and_never_said_to_perform_i
     done = rowcall(here, "effects", "resolve", "sent_emails", str(effect), "--did-not-happen")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"run {run} was erased or pruned and cannot be retried" in done.stdout
+    assert "only a new run could perform it" in done.stdout
+    corrected = rowcall(here, "effects", "resolve", "sent_emails", str(effect), "--happened").stdout
+    assert corrected.endswith(f": run {run} was erased or pruned and cannot be retried\n")

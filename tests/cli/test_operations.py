@@ -69,26 +69,35 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
     assert [row["reason"] for row in shown(environment, "list")] == ["mail is back", None]
 
 
-UNKNOWN_EFFECTS = """
-INSERT INTO rowcall.sent_emails (idempotency_key, run_id, lease_no, content_hash, state)
-SELECT 'mail:' || run_id || number, run_id, 1, '', 'unknown'
+EFFECTS = """
+INSERT INTO rowcall.{table} (idempotency_key, run_id, lease_no, content_hash, state)
+SELECT '{state}:' || run_id || number, run_id, 1, '', '{state}'
 FROM unnest(%(run_ids)s) AS run_id, generate_series(1, 2) AS number
 """
 
 
 def test_a_dry_run_of_a_retry_counts_the_runs_that_would_die_again(environment: dict[str, str], fresh_url: str) -> None:
-    older, *_, newest = made(fresh_url, Status.DEAD, Status.DEAD, Status.DEAD, Status.SUCCEEDED)
+    older, charged, begun, newest = made(fresh_url, Status.DEAD, Status.DEAD, Status.DEAD, Status.SUCCEEDED)
     with database.transaction(fresh_url) as connection:
-        fetch_all(connection, UNKNOWN_EFFECTS, {"run_ids": [older, newest]})
+        for table, state, run_ids in (
+            ("sent_emails", "unknown", [older, newest]),
+            ("payments", "intent", [charged]),  # the provider recognizes its key, so it is repeated
+            ("sent_emails", "intent", [begun]),
+        ):
+            fetch_all(connection, EFFECTS.format(table=table, state=state), {"run_ids": run_ids})
     asked = ("runs", "retry", "--all", "--dry-run")
     assert rowcall(environment, *asked).stdout.splitlines()[1] == (
-        "of these, 1 cannot succeed before you resolve an effect whose outcome is unknown:"
-        " `rowcall effects list --state unknown`"
+        "2 of these runs cannot succeed before you resolve an effect that may have happened:"
+        " `rowcall effects list --state unknown --state intent`"
     )
-    assert json.loads(rowcall(environment, *asked, "--json").stdout)["unresolved"] == 1
-    assert json.loads(rowcall(environment, *asked, "--json", "--limit", "2").stdout)["unresolved"] == 0
+    assert json.loads(rowcall(environment, *asked, "--json").stdout)["unresolved"] == 2
+    assert json.loads(rowcall(environment, *asked, "--json", "--limit", "2").stdout)["unresolved"] == 1
+    limited = rowcall(environment, *asked, "--limit", "2").stdout.splitlines()[0]
+    assert limited.startswith(f"3 match, of which --limit takes the newest 2 (2 dead), such as {begun}, {charged};")
     cancelled = rowcall(environment, "runs", "cancel", "--all", "--dry-run", "--json").stdout
     assert json.loads(cancelled)["unresolved"] is None
+    warned = "2 of these runs cannot succeed before you resolve an effect that may have happened"
+    assert warned in rowcall(environment, "runs", "retry", "--all").stderr
 
 
 def test_cancelling_all_runs_spares_the_runs_that_carry_operations_out(

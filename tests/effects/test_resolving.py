@@ -117,6 +117,23 @@ def test_the_reference_of_what_did_not_happen_after_all_is_removed(connection: P
     assert (corrected["reference"], corrected["generation"]) == (None, 2)
 
 
+def test_a_wrong_reference_can_be_corrected(connection: PgConnection) -> None:
+    _, effect = unknown(connection)
+    first = effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "250 qeued")
+    corrected = effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "250 queued")
+    assert (corrected["reference"], corrected["applied_at"]) == ("250 queued", first["applied_at"])
+    for repeated in ("250 queued", None):
+        with pytest.raises(EffectNotOpen, match="is applied: there is nothing to resolve"):
+            effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, repeated)
+
+
+def test_the_reference_that_an_attempt_has_recorded_cannot_be_changed(connection: PgConnection) -> None:
+    lease, effect = begun(connection)
+    effects.applied(connection, lease, effect, "250 queued", {})
+    with pytest.raises(EffectNotOpen, match="is applied: there is nothing to resolve"):
+        effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR, "250 lost")
+
+
 @pytest.mark.parametrize("happened", [True, False])
 def test_a_resolution_cannot_be_corrected_once_a_later_attempt_has_begun_the_effect(
     connection: PgConnection, happened: bool

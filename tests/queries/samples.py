@@ -46,6 +46,7 @@ SAMPLES = {
     "matched": "1",
     "max_runs": "100",
     "unresolved": "1",
+    "not_repeated": "sent_emails",
     "refused": "0",
     "batch": "100",
     "before": INFINITE,

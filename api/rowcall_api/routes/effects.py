@@ -66,8 +66,8 @@ def resolve_effect(answer: dict[str, Any], kind: str, effect_id: int) -> Row:
     """Record whether an unknown effect happened.
 
     Check with the provider first. If the effect did not happen, the next attempt of its run performs it; if the run is
-    dead, retry it. A refused effect can be recorded as happened, and a wrong resolution can be corrected until an
-    attempt begins the effect again.
+    dead, retry it. A refused effect can be recorded as happened, and a wrong resolution or reference can be corrected
+    until an attempt begins the effect again.
     """
     with transaction() as connection:
         must_be_allowed_to_resolve(connection, kind, effect_id)

@@ -92,6 +92,7 @@ class OperationPreviewSchema(AnswerSchema):
             " such as all but one of the runs that share a natural key."
         }
     )
+    left_out = fields.Integer(metadata={"description": "How many more match, beyond `max_runs`."})
     counted_all = fields.Boolean(metadata={"description": COUNTED_ALL})
     by_status = fields.Dict(
         keys=fields.String(validate=validate.OneOf([*Status])),
@@ -104,8 +105,8 @@ class OperationPreviewSchema(AnswerSchema):
     unresolved = fields.Integer(
         allow_none=True,
         metadata={
-            "description": "Of a `retry`: how many of them have an effect whose outcome is unknown, so that they cannot"
-            " succeed before somebody resolves it. Null for other actions."
+            "description": "Of a `retry`: how many of them have an effect that may have happened and must not be"
+            " repeated, so that they cannot succeed before somebody resolves it. Null for other actions."
         },
     )
 

@@ -65,7 +65,7 @@ def resolve_command(
 
     First find out whether they happened, for example in the mail server's log or the provider's dashboard.  After
     --did-not-happen, the run's next attempt performs it.  A wrong resolution can be corrected with the other option
-    until an attempt begins the effect again.
+    until an attempt begins the effect again, and a wrong reference with --happened and the right one.
     """
     if happened is not_happened:
         raise click.UsageError("use either --happened or --did-not-happen")
@@ -119,7 +119,8 @@ def _report(rows: Sequence[Row], states: Mapping[int, str], happened: bool) -> N
         run_id, state = row["run_id"], states[row["run_id"]]
         future = f"the next attempt of run {run_id} {next_attempt}"
         if state == GONE:
-            future = f"run {run_id} was erased or pruned and cannot be retried; only a new run could perform it"
+            only = "" if happened else "; only a new run could perform it"
+            future = f"run {run_id} was erased or pruned and cannot be retried{only}"
         elif state == Status.SUCCEEDED:
             future = f"run {run_id} has succeeded and has no next attempt"
         click.echo(f"effect {row['id']} of {row['kind']} is recorded as {what}: {future}")

@@ -7,7 +7,15 @@ from rowcall.effects.explain import explain_with_effects
 from rowcall.effects.keys import key_of
 from rowcall.effects.kinds import KINDS, TABLES, Effect, EffectKind, Kind, Policy, kind_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
-from rowcall.effects.lists import Page, count_unknown, list_effects, page_of_effects, show_effect, unresolved_runs
+from rowcall.effects.lists import (
+    Page,
+    count_unknown,
+    list_effects,
+    page_of_effects,
+    show_effect,
+    unresolved_effects,
+    unresolved_runs,
+)
 from rowcall.effects.operate import STATES, effects_of, lock_effect, resolve
 
 __all__ = [
@@ -35,5 +43,6 @@ __all__ = [
     "record",
     "resolve",
     "show_effect",
+    "unresolved_effects",
     "unresolved_runs",
 ]

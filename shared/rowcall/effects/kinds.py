@@ -176,6 +176,11 @@ def kind_of(kind: str | Kind) -> Kind:
     return known[kind]
 
 
+def not_repeated() -> list[str]:
+    """Return the known kinds whose effects are not repeated once an attempt has begun them."""
+    return [name for name, kind in (KINDS | _declared).items() if kind.policy is Policy.AT_MOST_ONCE]
+
+
 def table_of(kind: str) -> Table:
     """Return the table of this kind's effects; this process need not have the kind's declaration."""
     return KINDS[kind].table if kind in KINDS else OTHER_EFFECTS

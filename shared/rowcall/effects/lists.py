@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all
 from rowcall.base.errors import EffectKindUnknown
-from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, table_of
+from rowcall.effects.kinds import KINDS, TABLES, Table, message_id, not_repeated, table_of
 from rowcall.effects.operate import OPEN, STATES, found_effect, listing, of_kind
 from rowcall.effects.restore import LOST_EMAIL
 from rowcall.queue.fragments import BY_INDEX
@@ -86,21 +86,26 @@ SELECT kind FROM leap WHERE kind IS NOT NULL
 # Counting stops here, because the exact number beyond it does not matter.
 COUNTED_MOST = 1000
 
+# The kind of a row.
+KIND = {table.name: "kind" if table.shared else f"'{table.name}'" for table in TABLES}
+
 # Uses the index {table}_open.
 COUNT_UNKNOWN = " UNION ALL ".join(
     f"""
 SELECT kind, count(*) AS unknown FROM (
-    SELECT {"kind" if table.shared else f"'{table.name}' AS kind"} FROM rowcall.{table.name}
+    SELECT {KIND[table.name]} AS kind FROM rowcall.{table.name}
     WHERE state = 'unknown' LIMIT {COUNTED_MOST}
 ) AS {table.name} GROUP BY kind"""
     for table in TABLES
 )
 
-# Uses the index {table}_open.
+# The runs that end as dead again until an operator resolves an effect: its outcome is unknown, or a dead worker has
+# begun it and it must not be repeated.  Uses the index {table}_open.
 UNRESOLVED_RUNS = " UNION ".join(
     f"""
-(SELECT run_id FROM rowcall.{table.name} WHERE state = 'unknown' ORDER BY id DESC LIMIT {COUNTED_MOST})"""
+(SELECT run_id FROM rowcall.{table.name} WHERE {condition} ORDER BY id DESC LIMIT {COUNTED_MOST})"""
     for table in TABLES
+    for condition in ("state = 'unknown'", f"state = 'intent' AND {KIND[table.name]} = ANY(%(not_repeated)s::text[])")
 )
 
 
@@ -192,8 +197,15 @@ def count_unknown(connection: Connection) -> dict[str, int]:
 
 
 def unresolved_runs(connection: Connection) -> list[int]:
-    """Return the runs that have an unknown effect, of the newest COUNTED_MOST of each table."""
-    return [row["run_id"] for row in fetch_all(connection, BY_INDEX + UNRESOLVED_RUNS)]
+    """Return the runs that cannot succeed until an effect is resolved, for the newest COUNTED_MOST of each table."""
+    rows = fetch_all(connection, BY_INDEX + UNRESOLVED_RUNS, {"not_repeated": not_repeated()})
+    return [row["run_id"] for row in rows]
+
+
+def unresolved_effects(connection: Connection, run_id: int) -> list[Row]:
+    """Return the effects of a run that is not running, up to a page, which must be resolved before it can succeed."""
+    page = page_of_effects(connection, states=OPEN, run_id=run_id)
+    return [row for row in page.effects if row["state"] == "unknown" or row["kind"] in not_repeated()]
 
 
 def page_sql(tables: Sequence[Table], states: Sequence[str], run_id: int | None, order: Order) -> str:

@@ -39,7 +39,7 @@ LOCK = {table.name: f"{listing(table)} WHERE id = %(id)s{of_kind(table)} FOR UPD
 HAPPENED = {
     table.name: f"""
 UPDATE rowcall.{table.name} SET state = 'applied', provider_reference = coalesce(%(reference)s, provider_reference),
-    refusal = NULL, applied_at = now(), updated_at = now()
+    refusal = NULL, applied_at = coalesce(applied_at, now()), updated_at = now()
 WHERE id = %(id)s
 RETURNING *
 """
@@ -100,10 +100,10 @@ def resolve(
 ) -> Row:
     """Record that an effect happened, or that it did not, so that the run's next attempt may perform it.
 
-    This also corrects an earlier resolution, unless an attempt has begun the effect since.
+    This also corrects an earlier resolution or its reference, unless an attempt has begun the effect since.
     """
     table, before = table_of(kind).name, lock_effect(connection, kind, effect_id)
-    if before["state"] not in OPEN and not _corrects(connection, before, happened):
+    if before["state"] not in OPEN and not _corrects(connection, before, happened, reference):
         sentence = f"effect {effect_id} of {kind} is {before['state']}: there is nothing to resolve"
         raise EffectNotOpen(before["state"], sentence)
     if before["state"] == "intent" and fetch_value(connection, HOLDER_LIVES, before):
@@ -133,9 +133,9 @@ def resolve(
     return after
 
 
-def _corrects(connection: Connection, effect: Row, happened: bool) -> bool:
+def _corrects(connection: Connection, effect: Row, happened: bool, reference: str | None) -> bool:
     """Return whether this resolution corrects what an operator, or a refusal, has said of the effect."""
     if effect["state"] == "refused":
         return happened
-    by_operator: bool = not happened and fetch_value(connection, APPLIED_BY_OPERATOR, effect)
-    return by_operator
+    differs = not happened or kept_reference(reference) not in (None, effect["reference"])
+    return differs and bool(fetch_value(connection, APPLIED_BY_OPERATOR, effect))

@@ -17,7 +17,8 @@ def test_a_preview_counts_and_names_some_and_changes_nothing(connection: PgConne
     found = operations.preview(connection, requested(Action.RETRY, everything=True))
     assert (found.matched, found.counted_all, len(found.samples)) == (7, True, 5)
     assert {run["id"] for run in found.samples} <= {*runs}
-    assert operations.preview(connection, requested(Action.RETRY, everything=True, max_runs=3)).matched == 3
+    limited = operations.preview(connection, requested(Action.RETRY, everything=True, max_runs=3))
+    assert (limited.matched, limited.left_out, limited.counted_all) == (3, 4, True)
     assert operations.preview(connection, requested(Action.RETRY, everything=True), most=7).counted_all is False
     assert statuses(connection, runs) == ["dead"] * 7
     assert fetch_all(connection, "SELECT id FROM rowcall.audit_log") == []

@@ -62,6 +62,8 @@ class Many:
                 return
             operation = operations.start(connection, requested, operator()).operation
             commit(connection)
+            if found.unresolved:
+                click.echo(wrapped(f"rowcall: {_unresolved(found)}", errors=True), err=True)
             try:
                 while self.wait and operation["status"] in operations.ACTIVE:
                     operation = operations.carry_on(connection, operation["id"])
@@ -81,17 +83,20 @@ def _show_preview(found: Preview, as_json: bool, question: str) -> None:
         show_json({**vars(found), "dry_run": True})
         return
     such_as = f", such as {', '.join(str(run['id']) for run in found.samples)}" if found.samples else ""
-    many = f"{found.matched:,}" if found.counted_all else f"{found.matched:,} or more"
+    many = f"{found.matched + found.left_out:,}{'' if found.counted_all else ' or more'} match"
+    limited = f", of which --limit takes the newest {found.matched:,}" if found.left_out else ""
     statuses = f" ({_in_words(found.by_status)})" if found.by_status else ""
     asks = f"; {question}" if question else ""
-    click.echo(wrapped(f"{many} match{statuses}{such_as}; dry run: nothing was changed{asks}"))
+    click.echo(wrapped(f"{many}{limited}{statuses}{such_as}; dry run: nothing was changed{asks}"))
     if found.unresolved:
-        click.echo(
-            wrapped(
-                f"of these, {found.unresolved:,} cannot succeed before you resolve an effect whose outcome is unknown:"
-                " `rowcall effects list --state unknown`"
-            )
-        )
+        click.echo(wrapped(_unresolved(found)))
+
+
+def _unresolved(found: Preview) -> str:
+    return (
+        f"{found.unresolved:,} of these runs cannot succeed before you resolve an effect that may have happened:"
+        " `rowcall effects list --state unknown --state intent`"
+    )
 
 
 def _in_words(by_status: Mapping[str, int]) -> str:

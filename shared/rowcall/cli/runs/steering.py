@@ -118,12 +118,11 @@ def _nothing(connection: Connection, run: Row) -> list[str]:
 
 def _unresolved(connection: Connection, run: Row) -> list[str]:
     """Warn of the effects that end the next attempt, because nobody knows whether they happened."""
-    page = effects.page_of_effects(connection, states=["unknown"], run_id=run["id"])
     return [
         f"it is unknown whether effect {one['id']} of {one['kind']} happened, so run {run['id']} cannot succeed: first"
         f" resolve it with `rowcall effects resolve {one['kind']} {one['id']} --happened` or `--did-not-happen`, and"
         " then retry the run if it is dead again"
-        for one in page.effects
+        for one in effects.unresolved_effects(connection, run["id"])
     ]
 
 

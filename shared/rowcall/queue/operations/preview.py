@@ -62,10 +62,11 @@ WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY created_at DESC, id DESC
 class Preview:
     """How many runs match now, in which statuses, whether all were counted, a few of them, and how many are unresolved.
 
-    With `max_runs`, it is about the newest of them, which the operation would change.
+    With `max_runs`, it is about the newest of them, which the operation would change; `left_out` counts the others.
     """
 
     matched: int
+    left_out: int
     counted_all: bool
     by_status: dict[str, int]
     samples: list[Row]
@@ -83,11 +84,16 @@ def preview(
         "unresolved": list(unresolved or ()),
     }
     [row] = searched(connection, COUNTS[scan_of(requested).name], values)
-    matched, counted_all = row["matched"], row["counted_all"]
-    if requested.max_runs is not None and matched >= requested.max_runs:
-        matched, counted_all = requested.max_runs, True
+    matched = min(row["matched"], values["max_runs"])
     samples = fetch_all(connection, SAMPLED, {"run_ids": row["samples"] or []})
-    return Preview(matched, counted_all, row["by_status"], samples, None if unresolved is None else row["unresolved"])
+    return Preview(
+        matched,
+        row["matched"] - matched,
+        row["counted_all"],
+        row["by_status"],
+        samples,
+        None if unresolved is None else row["unresolved"],
+    )
 
 
 def scan_of(requested: Requested) -> IndexScan:
