@@ -6588,10 +6588,12 @@ ROLLBACK;
 -- rowcall.queue.views.live_workers: HOLDER
 -- The worker that runs it, and whether it has missed a heartbeat.
 \set heartbeat '30'
+\set locked_until '2026-01-05T12:00:00+00:00'
 \set locked_by 'worker-1'
 BEGIN;
 SELECT heartbeat_at, stopped_at IS NOT NULL
-    OR heartbeat_at < now() - 1.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AS late
+    OR heartbeat_at < now() - 1.5 * coalesce(workers.heartbeat_seconds, :'heartbeat') * interval '1 second' AS late,
+    :'locked_until'::timestamptz < now() AS expired
 FROM rowcall.workers WHERE id = :'locked_by';
 ROLLBACK;
 

@@ -100,12 +100,12 @@ def _check_options(target: str, sql: bool, start: str | None, grants: bool, role
 def _migrate(target: str) -> Iterator[str]:
     """Migrate, and apply the code's definitions; each line says what has been done."""
     chosen = settings.read()
-    # An app that cannot be imported must stop the command before it changes anything.
-    declared = catalogue()
+    # An app that cannot be imported must stop the command before it changes anything; on the way back, none is needed.
+    declared = catalogue() if target in ("head", REVISION) else None
     with database_url(chosen) as url:
         done = migrate(url, chosen.lock_timeout, target)
         yield from told(done)
-        if done.after == REVISION:
+        if declared is not None and done.after == REVISION:
             with internal_transaction(url) as connection:
                 applied = definitions.apply_code(connection, declared, Operator("rowcall migrate"))
             yield from definitions.lines(applied)
@@ -123,5 +123,5 @@ def told(done: Migrated) -> list[str]:
     steps = map("  {}".format, done.steps)
     if done.before == done.after:
         return [f"the schema is already {now}; the remaining steps were:", *steps]
-    undone = "; undone" if done.before is not None and now < done.before else ""
+    undone = "; undone" if done.before is not None and (done.after or "") < done.before else ""
     return [f"the schema was {done.before or 'empty'}, and is now {now}{undone}:", *steps]

@@ -275,26 +275,3 @@ def test_what_a_command_cannot_do_is_refused(
     assert (refused.returncode, complaint in refused.stderr) == (code, True), refused.stderr
     assert found(fresh_url, [run]) == ["dead"]
     assert shown(environment, "list") == []
-
-
-def test_asked_to_cancel_a_run_whose_worker_is_silent_it_says_since_when_and_what_cancels_it_now(
-    environment: dict[str, str], fresh_url: str
-) -> None:
-    here = {**environment, "DATABASE_URL": fresh_url}
-    with database.transaction(fresh_url) as connection:
-        run = run_in(connection, Status.RUNNING, locked_by="'dead'", locked_until="now() + interval '1 hour'")["id"]
-        database.fetch_all(
-            connection,
-            "INSERT INTO rowcall.workers (id, hostname, pid, version, job_types, concurrency, heartbeat_at)"
-            " VALUES ('dead', 'h', 1, '1', '{noop}', 1, '2026-01-02 03:04:05Z')",
-        )
-    told = " ".join(rowcall(here, "runs", "cancel", str(run)).stdout.split())
-    assert told.startswith(f"run {run} is running, but its worker has been silent since 2026-01-02 03:04")
-    assert f"`rowcall runs cancel {run} --force` cancels it now; otherwise another worker does after its lease" in told
-
-
-def test_an_id_that_is_given_twice_is_taken_once(environment: dict[str, str], fresh_url: str) -> None:
-    [run] = made(fresh_url, Status.DEAD)
-    told = rowcall(environment, "runs", "retry", str(run), str(run), "99")
-    assert told.stdout == f"run {run} is queued\n"
-    assert told.stderr.startswith("rowcall: there is no run 99;")

@@ -120,7 +120,7 @@ def test_what_stands_in_the_file_no_more_is_told_and_removed_only_when_that_is_a
     left = apply(NIGHTLY)
     assert kinds(left) == {"nightly": "unchanged", "yearly": "extra"}
     assert lines(list(left.values())) == [
-        "? yearly: no longer in the file; `rowcall definitions apply` with --prune removes it",
+        "? yearly: no longer in the file; `rowcall definitions apply FILE --prune` removes it",
         "definitions: 1 unchanged",
     ]
     assert get_definition(connection, "yearly")["next_run_at"] is not None

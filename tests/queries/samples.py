@@ -92,6 +92,7 @@ SAMPLES = {
     "invoice_id": "1",
     "job_types": "noop",
     "keep_days": "90",
+    "locked_until": NOON,
     "key": "welcome:1",
     "key_id": "1",
     "key_ids": "1",

@@ -65,6 +65,13 @@ def test_where_no_schema_is_there_is_nothing_to_remove_and_nothing_to_ask(
     assert asked(empty_url, "SELECT to_regnamespace('rowcall') AS made") == [{"made": None}]
 
 
+def test_the_schema_is_removed_without_the_app_whose_code_is_gone(environment: dict[str, str], fresh_url: str) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url, "ROWCALL_APP": "demolished"}
+    done = rowcall(here, "migrate", "--to", "base", "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"the schema was {REVISION}, and is now empty; undone:\n")
+
+
 def test_a_database_that_cannot_hold_every_character_is_refused(empty_url: str) -> None:
     name = f"latin_{uuid.uuid4().hex[:8]}"
     connection = database.connect(empty_url)

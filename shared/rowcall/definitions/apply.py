@@ -22,7 +22,7 @@ SIGNS = {"created": "+", "changed": "~", "adopted": "=", "removed": "-", "extra"
 SENTENCES = {
     "adopted": "unchanged, now managed by the {managed_by}",
     "removed": "removed",
-    "extra": "no longer in the {managed_by}; `rowcall definitions apply` with --prune removes it",
+    "extra": "no longer in the {managed_by}; `rowcall definitions apply {file}--prune` removes it",
     "foreign": "not changed: managed by the {managed_by}",
 }
 
@@ -131,8 +131,10 @@ def _sentence(one: Difference) -> str:
         return ", ".join(
             f"{name} {_shown(name, was)} -> {_shown(name, now)}" for name, (was, now) in one.changes.items()
         )
-    managed_by = {"api": "API"}.get(one.row["managed_by"], one.row["managed_by"])
-    return SENTENCES[one.change].format(managed_by=managed_by)
+    managed_by = one.row["managed_by"]
+    return SENTENCES[one.change].format(
+        managed_by={"api": "API"}.get(managed_by, managed_by), file="FILE " if managed_by == "file" else ""
+    )
 
 
 def _shown(name: str, value: object) -> str:

@@ -79,8 +79,8 @@ def not_a_cursor() -> FilterInvalid:
 def _of_another_list() -> FilterInvalid:
     return FilterInvalid(
         {
-            "cursor": "belongs to a list with other filters or in another order: send the same ones, or leave it out to"
-            " start again"
+            "cursor": "belongs to another list, or to this one with other filters or in another order: send the"
+            " `next` of the previous page with the same filters and order, or leave it out to start again"
         }
     )
 

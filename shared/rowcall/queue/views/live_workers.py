@@ -66,6 +66,7 @@ SELECT EXISTS (
 # The worker that runs it, and whether it has missed a heartbeat.
 HOLDER = f"""
 SELECT heartbeat_at, stopped_at IS NOT NULL
-    OR heartbeat_at < now() - {HOLDER_INTERVALS} * {INTERVAL} * interval '1 second' AS late
+    OR heartbeat_at < now() - {HOLDER_INTERVALS} * {INTERVAL} * interval '1 second' AS late,
+    %(locked_until)s::timestamptz < now() AS expired
 FROM rowcall.workers WHERE id = %(locked_by)s
 """
