@@ -3163,7 +3163,8 @@ ROLLBACK;
 --
 -- summed    The errors that are shown.  Their attempts in the last hour decide, then those in the last day.
 -- retrying  Their runs that wait for another attempt, among the first that are due and the first that are for later.
--- example   The newest attempt of each, by the primary key; none if its run was pruned or erased.
+-- example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked
+--           unless nothing would be left of it, such as of a KeyError.
 \set job_type 'noop'
 \set queue 'default'
 \set limit '50'
@@ -3227,7 +3228,8 @@ SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, example.err
     summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
     (SELECT count(*) < 10000 FROM attempts) AS complete
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
-    SELECT attempt.run_id, regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g') AS error FROM (
+    SELECT attempt.run_id, coalesce(nullif(regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g'), '*'), left(split_part(attempt.error, chr(10), 1), 200)) AS error
+    FROM (
         SELECT run_id, lease_no, last_at FROM rowcall.failure_counts AS counted
         WHERE counted.minute = date_trunc('minute', summed.last_at) AND counted.job_type = summed.job_type
             AND counted.error_type = summed.error_type AND counted.error_key = summed.error_key

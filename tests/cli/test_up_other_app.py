@@ -14,7 +14,7 @@ from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.base.errors import RowcallError
 from rowcall.cli.up.demo import refuse_other_app
-from tests.cli.test_up import Up, home
+from tests.cli.test_up import Up, home, typed
 from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, rowcall
 
 __all__ = ["home"]  # a fixture
@@ -22,7 +22,9 @@ __all__ = ["home"]  # a fixture
 
 def test_the_example_is_not_added_to_the_local_database_of_another_app(home: dict[str, str]) -> None:
     shop = {**home, "ROWCALL_APP": "shop", "PYTHONPATH": f"{APPS}:{ROOT}"}
-    Up(shop, "--port", "0").end(signal.SIGINT)
+    up = Up(shop, "--port", "0")
+    assert "shop_book" in typed(shop, up, "types")
+    up.end(signal.SIGINT)
     before = rowcall(shop, "definitions", "list", "--json").stdout
     refused = rowcall({name: value for name, value in home.items() if name != "ROWCALL_APP"}, "up", "--port", "0")
     assert refused.returncode == 1

@@ -36,6 +36,7 @@ MEANINGS = {
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs continue.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker counts no more.",
     LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
+    LogEvent.RUNS_UNSERVED: "`worker once` without ROWCALL_APP: no live worker serves these due runs.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",
     LogEvent.LEASE_EXPIRED: "A lease ended without a heartbeat: its worker died, hung or lost the database.",

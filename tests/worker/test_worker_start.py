@@ -9,7 +9,9 @@ import signal
 import pytest
 
 from rowcall.base import database
+from rowcall.status import Status
 from tests.support.processes import APPS, LIMIT_SECONDS, ROOT, rowcall, running
+from tests.support.rows import run_in
 from tests.support.silence import network
 
 
@@ -56,3 +58,19 @@ def test_a_worker_registers_how_often_it_sends_a_heartbeat(environment: dict[str
     with database.transaction(fresh_url) as connection:
         rows = database.fetch_all(connection, "SELECT heartbeat_seconds FROM rowcall.workers ORDER BY started_at")
     assert [row["heartbeat_seconds"] for row in rows] == [20, 10]
+
+
+def test_a_worker_without_an_app_warns_of_the_runs_that_no_worker_serves(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url}
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.QUEUED, job_type="'shop_pack'", run_at="now() - interval '1 hour'")
+        run_in(connection, Status.QUEUED, job_type="'shop_ring'")
+    ended = rowcall(here, "worker", "once")
+    warning = [json.loads(line) for line in ended.stderr.splitlines() if "due runs unserved" in line]
+    assert ended.returncode == 0
+    assert [(line["level"], line["runs"], line["job_types"]) for line in warning] == [("warning", 1, ["shop_pack"])]
+    assert warning[0]["remedy"] == "set ROWCALL_APP to the package that declares them"
+    shop = {**here, "ROWCALL_APP": "shop", "PYTHONPATH": f"{APPS}:{ROOT}"}
+    assert "due runs unserved" not in rowcall(shop, "worker", "once", "--types", "noop").stderr

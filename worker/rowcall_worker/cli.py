@@ -9,9 +9,12 @@ from typing import Any
 import click
 
 from rowcall.base import logs, settings
+from rowcall.base.database import internal_transaction
+from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
 from rowcall.cli.terminal.group import Group
 from rowcall.local_postgres.url import database_url
+from rowcall.queue.workers import silence, unserved
 from rowcall_worker.install import ENVIRONMENT_FILE
 from rowcall_worker.runtime.task import MAX_TIME_SECONDS, Report, Task
 from rowcall_worker.runtime.worker import Worker
@@ -118,7 +121,20 @@ def _work(
     given = {name: value for name, value in bounds.items() if value is not None}
     task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **given)
     with database_url(chosen) as url:
-        return Worker(chosen, url, task).work()
+        report = Worker(chosen, url, task).work()
+        if once and chosen.app is None:
+            _warn_of_unserved(url, chosen)
+        return report
+
+
+def _warn_of_unserved(url: str, chosen: Settings) -> None:
+    """Warn of the runs of an app that this worker does not know: its line in the crontab lacks ROWCALL_APP."""
+    with internal_transaction(url) as connection:
+        rows = unserved(connection, silence(chosen.heartbeat))
+    if rows:
+        types = sorted({row["job_type"] for row in rows})
+        remedy = "set ROWCALL_APP to the package that declares them"
+        log().warning(LogEvent.RUNS_UNSERVED, runs=sum(row["waiting"] for row in rows), job_types=types, remedy=remedy)
 
 
 def _settings(grace: float | None) -> Settings:

@@ -44,6 +44,7 @@ class LogEvent(StrEnum):
     RUN_LOG_REFUSED = "run log refused by the database"
     COUNTS_REFUSED = "counts refused by the database"
     RUN_RETURNED = "run returned"
+    RUNS_UNSERVED = "due runs unserved"
     EFFECT_UNRECORDED = "effect happened but was not recorded"
     HANDLER_FAILED_LATE = "handler failed after its run had succeeded"
     LEASE_EXPIRED = "lease expired"

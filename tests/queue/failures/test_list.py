@@ -72,6 +72,13 @@ def test_the_error_is_that_of_the_newest_example_without_what_differs(connection
     assert (row["error"], row["run_id"]) == ("user * has no *", newest)
 
 
+def test_an_error_of_which_nothing_would_be_left_is_that_of_the_newest_example(connection: PgConnection) -> None:
+    failed(connection, "'street'")
+    failed(connection, "'customer_id'", age="1 minute")
+    [row] = list_failures(connection).errors
+    assert (row["error"], row["last_hour"]) == ("'customer_id'", 2)
+
+
 @pytest.mark.parametrize("counted", [False, True])
 def test_of_an_erased_example_only_the_count_and_the_type_are_left(connection: PgConnection, counted: bool) -> None:
     erased = failed(connection, "no account for Ada", status=Status.DEAD)

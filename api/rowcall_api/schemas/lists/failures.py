@@ -35,7 +35,7 @@ class FailureSchema(AnswerSchema):
         allow_none=True,
         metadata={
             "description": "The first line of the newest example, with * for quoted text and for words that contain a"
-            " digit or an @; null if the example was pruned or erased."
+            " digit or an @, unless only * would remain; null if the example was pruned or erased."
         },
     )
     last_hour = fields.Integer(metadata={"description": "Attempts that failed with it in the last hour."})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -20,7 +19,7 @@ from rowcall.cli.terminal.output import in_foreground
 from rowcall.cli.up.alone import alone
 from rowcall.cli.up.children import wait
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
-from rowcall.cli.up.processes import FIRST_PAYLOAD, Running, Stop, up
+from rowcall.cli.up.processes import Running, Stop, up
 from rowcall.cli.up.reports import Reports
 from rowcall.local_postgres.url import named
 
@@ -103,7 +102,6 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         if running.queue
         else [f"data in {chosen.home}", f"              psql {running.postgres}"]
     )
-    queue = f" --queue {running.queue}" if running.queue else ""
     return [
         "",
         "Rowcall is up.",
@@ -118,7 +116,7 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         "Next, in another terminal in this folder:",
         "",
         *([f"  export ROWCALL_APP={EXAMPLE}"] if is_example else ()),
-        f"  {program()} enqueue noop '{json.dumps(FIRST_PAYLOAD)}'{queue}",
+        f"  {running.first_step}",
         f"  {program()} runs list",
         *([f"  {program()} worker run     # your own jobs, which this worker leaves alone"] if running.queue else ()),
         f'  curl -s {running.api}/v1/runs/{run["id"]} -H "Authorization: Bearer $(cat {key})"',

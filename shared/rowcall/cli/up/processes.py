@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -29,7 +31,7 @@ from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
 from rowcall.cli.up.alone import note_api
 from rowcall.cli.up.children import POLL_SECONDS, Child, check_all, start_child, stop_children
-from rowcall.cli.up.demo import Asked, Demo, asked, prepared, refuse_other_app
+from rowcall.cli.up.demo import Asked, Demo, asked, prepared, program, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
 from rowcall.definitions import apply_code, clock
@@ -70,6 +72,14 @@ class Running:
     demo: Asked | None
     children: Sequence[Child]
     moved: str | None = None
+
+    @property
+    def first_step(self) -> str:
+        """The command to type first: what an app can enqueue, or a run that changes nothing where there is the demo."""
+        if self.demo is None and self.queue is None:
+            return f"{program()} types"
+        queue = f" --queue {self.queue}" if self.queue else ""
+        return f"{program()} enqueue noop {shlex.quote(json.dumps(FIRST_PAYLOAD))}{queue}"
 
 
 class Stop(BaseException):

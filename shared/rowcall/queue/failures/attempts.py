@@ -11,9 +11,14 @@ KEPT = "interval '8 days'"
 PARTICULAR = r""""[^"]*"|''[^'']*''|\S*[0-9@]\S*"""
 
 
+def first_line(error: str) -> str:
+    """Return SQL for the first line of this error."""
+    return f"left(split_part({error}, chr(10), 1), 200)"
+
+
 def masked(error: str) -> str:
     """Return SQL for the first line of this error without its particulars."""
-    return f"regexp_replace(left(split_part({error}, chr(10), 1), 200), '{PARTICULAR}', '*', 'g')"
+    return f"regexp_replace({first_line(error)}, '{PARTICULAR}', '*', 'g')"
 
 
 def error_key(error: str) -> str:

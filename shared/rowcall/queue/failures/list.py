@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.claims.lanes import LANES
-from rowcall.queue.failures.attempts import GROUPED, NOT_COUNTED, error_key, masked
+from rowcall.queue.failures.attempts import GROUPED, NOT_COUNTED, error_key, first_line, masked
 from rowcall.queue.fragments import IN_ORDER
 from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.views.stats import LANE
@@ -19,7 +19,8 @@ ADDED_MOST = 10_000
 #
 # summed    The errors that are shown.  Their attempts in the last hour decide, then those in the last day.
 # retrying  Their runs that wait for another attempt, among the first that are due and the first that are for later.
-# example   The newest attempt of each, by the primary key; none if its run was pruned or erased.
+# example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked
+#           unless nothing would be left of it, such as of a KeyError.
 FAILURES = f"""
 WITH RECURSIVE {LANES}, attempts AS MATERIALIZED ({NOT_COUNTED}
     ORDER BY ended_at DESC LIMIT {ADDED_MOST}
@@ -55,7 +56,8 @@ SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, example.err
     summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
     (SELECT count(*) < {ADDED_MOST} FROM attempts) AS complete
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
-    SELECT attempt.run_id, {masked("attempt.error")} AS error FROM (
+    SELECT attempt.run_id, coalesce(nullif({masked("attempt.error")}, '*'), {first_line("attempt.error")}) AS error
+    FROM (
         SELECT run_id, lease_no, last_at FROM rowcall.failure_counts AS counted
         WHERE counted.minute = date_trunc('minute', summed.last_at) AND counted.job_type = summed.job_type
             AND counted.error_type = summed.error_type AND counted.error_key = summed.error_key

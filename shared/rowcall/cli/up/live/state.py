@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +10,7 @@ from rowcall.base.settings import Settings
 from rowcall.cli.up.demo import program
 from rowcall.cli.up.live.reader import Reader
 from rowcall.cli.up.live.snapshot import Snapshot
-from rowcall.cli.up.processes import FIRST_PAYLOAD, Running
+from rowcall.cli.up.processes import Running
 from rowcall.status import Status
 
 # The folder of the logs in ROWCALL_HOME.
@@ -85,10 +83,9 @@ class State:
     def next_steps(self) -> list[str]:
         """What a person can do next; short enough to type."""
         assert self.running is not None
-        queue = f" --queue {self.running.queue}" if self.running.queue else ""
         shown = max(self.announced, default=self.running.first_run["id"])
         return [
-            f"{program()} enqueue noop {shlex.quote(json.dumps(FIRST_PAYLOAD))}{queue}",
+            self.running.first_step,
             f"{program()} runs show {shown}",
             f"open {self.running.api}/docs in a browser",
         ]
