@@ -53,6 +53,7 @@ def test_a_run_in_flight_is_written_where_the_older_schema_still_has_it(shop: Sh
     with running(shop.environment, "worker", "run", "--grace", "3600") as worker:
         shop.wait_for_knock(run_id)
         change_schema(shop, "0001")
+        read_until(worker, "schema changed")  # the reason comes first, because the rest may take the whole grace
         read_until(worker, "worker stopping")
         shop.open_door(run_id)
         said, _ = worker.communicate()

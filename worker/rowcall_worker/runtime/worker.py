@@ -151,10 +151,8 @@ class Worker:
         self._heartbeat.stop(self._patience)
         report = self._report(elapsed() - started, reason)
         self._watchdog.stop()
-        if (failure := self.in_flight.failure) is not None:
-            if isinstance(failure, SchemaMismatch):
-                log().error(LogEvent.SCHEMA_CHANGED, worker=self.id, error=str(failure))
-            raise failure
+        if self.in_flight.failure is not None:
+            raise self.in_flight.failure
         return report
 
     def _register(self, stop: StopSignal) -> None:
@@ -201,6 +199,8 @@ class Worker:
         """Claim no more, let running handlers end within the grace, and return the rest to the queue."""
         in_flight, completer = self.in_flight, self._completer
         in_flight.close()
+        if isinstance(in_flight.failure, SchemaMismatch):
+            log().error(LogEvent.SCHEMA_CHANGED, worker=self.id, error=str(in_flight.failure))
         self._notifier.stop()
         self._scheduler.stop()
         grace = self._settings.grace
