@@ -62,7 +62,7 @@ clean: ## remove .venv and all local data, including the local database
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian packages ensurepip separately; if it is missing, the system's pip installs into the new environment.
-# The last one has the version, which the installed metadata repeat.
+# The last prerequisite has the version, which the installed metadata repeat.
 .venv/installed: requirements/dev.lock pyproject.toml shared/rowcall/__init__.py
 	@[ -n "$(PYTHON)" ] || { echo "Rowcall needs Python 3.11 or newer, and the PATH has none: install it, or run make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Installing the locked dependencies into .venv (once)"
