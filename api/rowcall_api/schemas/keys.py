@@ -44,7 +44,9 @@ class NewKeySchema(Schema):
     expires_at = Moment(
         load_default=None,
         allow_none=True,
-        metadata={"description": "Default: never. If the key of this request expires, not later than that."},
+        metadata={
+            "description": "Default: never. If the key that sends this request expires, it must not be later than that."
+        },
     )
 
 

@@ -64,8 +64,8 @@ def resolve_command(
     """Record whether effects of KIND happened: one or several.  `rowcall effects list` shows kinds and ids.
 
     First find out whether they happened, for example in the mail server's log or the provider's dashboard.  After
-    --did-not-happen, the run's next attempt performs it.  A wrong resolution can be corrected with the other option
-    until an attempt begins the effect again, and a wrong reference with --happened and the right one.
+    --did-not-happen, the next attempt of a run performs its effect.  A wrong resolution can be corrected with the other
+    option until an attempt begins the effect again, and a wrong reference with --happened and the right one.
     """
     if happened is not_happened:
         raise click.UsageError("use either --happened or --did-not-happen")

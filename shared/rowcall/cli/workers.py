@@ -28,8 +28,8 @@ MORE = ("version", "queues", "job_types", "concurrency", "stopped_at")
 def workers_command(stopped: bool, limit: int, table: Table) -> None:
     """List workers and the runs that each is performing, the newest first.
 
-    A worker that misses heartbeats, because it was killed or cannot reach the database, shows since when, such as
-    `busy, silent for 50 s`.  It is listed until its last heartbeat is 150 seconds old, or three times
+    A worker that misses heartbeats, because it was killed or cannot reach the database, shows how long it has been
+    silent, such as `busy, silent for 50 s`.  It is listed until its last heartbeat is 150 seconds old, or three times
     ROWCALL_HEARTBEAT if that is longer.
     """
     heartbeat = settings.read().heartbeat

@@ -25,7 +25,7 @@ operations = Table(
     Column("action", Text, nullable=False),
     # The filter as the operator sent it, without the criteria that were left out.
     Column("filter", JSONB, nullable=False),
-    # Of a reschedule: the new run_at of the runs.
+    # For a reschedule: the new run_at of the runs.
     moment("run_at"),
     # Change at most this many runs; NULL means all that match.
     Column("max_runs", Integer),

@@ -29,7 +29,7 @@ MORE = ("id", "request_id")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def audit_command(limit: int, table: Table, **criteria: Any) -> None:
-    """List the newest of the operators' changes that match the options."""
+    """List the newest changes by operators that match the options."""
     asked = AuditFilter(**criteria)
     with command_transaction() as connection:
         page = list_audit(connection, asked, limit)
