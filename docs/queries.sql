@@ -28,8 +28,8 @@ ORDER BY id;
 ROLLBACK;
 
 -- rowcall.definitions.erase: UNAUDITED
--- All payloads of a definition that is erased; of another one, the former payloads that match.  A row may have one that
--- matches and one that does not, which may be another person's.
+-- All payloads of an erased definition, or the former payloads of another definition that match.  A row may have one
+-- that matches and one that does not, which may be another person's.
 \set whole 'false'
 \set payload '{"user_id": 1}'
 \set definition_id '1'
@@ -1727,8 +1727,8 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.operate: APPLIED_BY_OPERATOR
--- Whether an operator, and not an attempt, recorded an applied effect as such: only an operator's correction changes it
--- afterwards.  The index audit_log_subject; ids are unique only within a kind.
+-- Whether an operator, and not an attempt, recorded an effect as applied; only then can another resolution correct it.
+-- Uses the index audit_log_subject; ids are unique only within a kind.
 \set id '1'
 \set kind 'sms'
 BEGIN;
@@ -1755,7 +1755,8 @@ UPDATE rowcall.sent_emails SET message_id = :'message_id' WHERE id = :'id';
 ROLLBACK;
 
 -- rowcall.effects.restore: DOUBT[sent_emails]
--- Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+-- Table -> the statement that notes the restore in the refusal of its unknown effects.  Uses the index {table}_open.  A
+-- later restore adds nothing.
 \set doubt 'the database was restored'
 \set lost 'the database was restored'
 BEGIN;
@@ -1764,7 +1765,8 @@ WHERE state = 'unknown' AND position(:'lost' IN coalesce(refusal, '')) = 0;
 ROLLBACK;
 
 -- rowcall.effects.restore: DOUBT[sent_reports]
--- Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+-- Table -> the statement that notes the restore in the refusal of its unknown effects.  Uses the index {table}_open.  A
+-- later restore adds nothing.
 \set doubt 'the database was restored'
 \set lost 'the database was restored'
 BEGIN;
@@ -1773,7 +1775,8 @@ WHERE state = 'unknown' AND position(:'lost' IN coalesce(refusal, '')) = 0;
 ROLLBACK;
 
 -- rowcall.effects.restore: DOUBT[payments]
--- Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+-- Table -> the statement that notes the restore in the refusal of its unknown effects.  Uses the index {table}_open.  A
+-- later restore adds nothing.
 \set doubt 'the database was restored'
 \set lost 'the database was restored'
 BEGIN;
@@ -1782,7 +1785,8 @@ WHERE state = 'unknown' AND position(:'lost' IN coalesce(refusal, '')) = 0;
 ROLLBACK;
 
 -- rowcall.effects.restore: DOUBT[delivered_webhooks]
--- Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+-- Table -> the statement that notes the restore in the refusal of its unknown effects.  Uses the index {table}_open.  A
+-- later restore adds nothing.
 \set doubt 'the database was restored'
 \set lost 'the database was restored'
 BEGIN;
@@ -1791,7 +1795,8 @@ WHERE state = 'unknown' AND position(:'lost' IN coalesce(refusal, '')) = 0;
 ROLLBACK;
 
 -- rowcall.effects.restore: DOUBT[generated_files]
--- Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+-- Table -> the statement that notes the restore in the refusal of its unknown effects.  Uses the index {table}_open.  A
+-- later restore adds nothing.
 \set doubt 'the database was restored'
 \set lost 'the database was restored'
 BEGIN;
@@ -1800,7 +1805,8 @@ WHERE state = 'unknown' AND position(:'lost' IN coalesce(refusal, '')) = 0;
 ROLLBACK;
 
 -- rowcall.effects.restore: DOUBT[other_effects]
--- Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+-- Table -> the statement that notes the restore in the refusal of its unknown effects.  Uses the index {table}_open.  A
+-- later restore adds nothing.
 \set doubt 'the database was restored'
 \set lost 'the database was restored'
 BEGIN;
@@ -2708,7 +2714,7 @@ ORDER BY priority, run_at;
 ROLLBACK;
 
 -- rowcall.queue.claims.stranded: HELD
--- The leases of this worker in the lanes from which it claimed, and on suspects.
+-- This worker's leases on runs of the lanes from which it claimed, and on suspects.
 \set lane_queues '{"default"}'
 \set lane_priorities '{"0"}'
 \set lane_run_ats '{"-infinity"}'
@@ -3082,7 +3088,7 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
 -- rowcall.queue.failures.count: LOCK
--- Only one worker counts at a time: the row is that of the last tick, and its update skips a locked row too.
+-- Only one worker counts at a time: it locks the row of the last tick, which the tick's update skips while it is locked.
 BEGIN;
 SELECT id FROM rowcall.schedule_ticks FOR UPDATE SKIP LOCKED;
 ROLLBACK;
@@ -3091,8 +3097,8 @@ ROLLBACK;
 -- Counts the next attempts, in the order in which they ended.
 --
 -- attempts  Those that ended at the same time as the last one are included, because the next batch begins after it.
--- placed    A minute may be counted in several batches: errors that it already tells apart stay so, and new ones are
---           added while there is room, the most frequent first.
+-- placed    A minute may be counted in several batches: errors that it already counts separately stay separate, and new
+--           ones are added while there is room, the most frequent first.
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
 WITH attempts AS MATERIALIZED (
@@ -3161,7 +3167,7 @@ ROLLBACK;
 -- rowcall.queue.failures.list: FAILURES
 -- The counts of a week, and the attempts after them.
 --
--- summed    The errors that are shown.  Their attempts in the last hour decide, then those in the last day.
+-- summed    The errors that are shown: those with the most attempts in the last hour, then in the last day.
 -- retrying  Their runs that wait for another attempt, among the first that are due and the first that are for later.
 -- example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked
 --           unless nothing would be left of it, such as of a KeyError.
@@ -3437,8 +3443,8 @@ ROLLBACK;
 
 -- rowcall.queue.fragments: BY_INDEX
 -- Sent before a hot statement, in the same round trip and transaction.  These statements reach their rows by an index or
--- by ctid, whatever the table's size.  Outdated statistics must not make the planner read the whole table, or compile a
--- plan that runs for a millisecond.
+-- by ctid, whatever the table's size.  Outdated statistics must not make the planner read the whole table, or
+-- JIT-compile a plan that runs for only a millisecond.
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 ROLLBACK;
@@ -4156,8 +4162,8 @@ SELECT set_config('lock_timeout', :'waited', true);
 ROLLBACK;
 
 -- rowcall.queue.operations.batch: BY_NATURAL_KEY
--- A transaction that waits for a key must not hold a key that the other one waits for.  One by one, the runs take their
--- keys in this order, as enqueue does; all at once, they take them in any order.
+-- Two transactions must not each wait for a key that the other holds.  If runs are changed one by one, they take their
+-- keys in this order, as enqueue does; if they are changed all at once, they take them in any order.
 \set run_ids '{"1"}'
 BEGIN;
 SELECT id FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY natural_key COLLATE "C", id;
@@ -5015,8 +5021,8 @@ ROLLBACK;
 -- rowcall.queue.retention.erase: ERASE
 -- Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
 -- Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
--- cloned the run, but not the payload.  An operation that was meant for payloads like this one loses that part of its
--- filter.  Without it the filter would match other runs, so the operation ends.
+-- cloned the run, but not the payload.  An operation whose filter has a payload that matches such a run loses this part
+-- of its filter.  Without it, the filter would match other runs, so the operation ends.
 \set run_ids '{"1"}'
 \set who 'cli:me'
 \set request_id 'request-1'
@@ -5127,8 +5133,8 @@ ORDER BY run.id;
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: DELETE_OCCURRENCES
--- The same before a statement that reads the first rows of an index's range in the index's order, without sorting: with
--- outdated statistics, the planner would read everything behind them too.
+-- Sent before a statement that reads the first rows of an index's range in the index's order, without sorting: with
+-- outdated statistics, the planner would also read all the rows behind them.
 -- The oldest occurrences of each definition, by the primary key.  The last one stays, so that a yearly schedule still
 -- shows it; the tick needs none, because next_run_at never goes back.
 \set keep_days '90'
@@ -5162,7 +5168,7 @@ WHERE definition_id = definition.id AND nominal_at < least(now() - :'keep_days' 
 ROLLBACK;
 
 -- rowcall.queue.retention.prune: DELETE_OPERATIONS
--- Operations in which nothing happens any more, with their refusals.  Their audit rows stay.
+-- Operations that have been inactive for long enough, with their refusals.  Their audit rows stay.
 \set keep_days '90'
 BEGIN;
 DELETE FROM rowcall.operations
@@ -5179,8 +5185,8 @@ ROLLBACK;
 -- Sent before the end of the attempt or after the renewal of the lease, in the same transaction, and only if there are
 -- lines.  The fence is that of every write of a worker: lines are looked up by their lease.  The worker numbers them
 -- within the lease, so a write that is repeated because its commit was not confirmed adds nothing.  `line_no` continues
--- the numbers of earlier leases, which the newest row tells; numbers that are missing were left out.  The age of a line
--- in seconds turns the worker's clock into the database's.
+-- the numbers of earlier leases, the last of which is in the newest row; a missing number is that of a line that was
+-- left out.  A line's age in seconds converts its time from the worker's clock to the database's.
 \set log_run_ids '{"1"}'
 \set worker 'worker-1'
 \set log '{"1/1": [[1, 0.5, "info", "sent 3 mails"]]}'
@@ -5274,7 +5280,7 @@ ROLLBACK;
 
 -- rowcall.queue.series.record: WRITE_COUNTS
 -- Each worker has its own rows, so that none waits for another.  It sends the whole counts of a minute again when they
--- have grown: a write that is repeated because its commit was not confirmed doubles nothing.
+-- have grown: a write that is repeated because its commit was not confirmed counts nothing twice.
 \set worker 'worker-1'
 \set counts '[{"minute": 29459520, "job_type": "noop", "succeeded": 3, "failed": 0, "dead": 0, "cancelled": 0, "snoozed": 0, "released": 0, "waiting": [3], "running": [3]}]'
 BEGIN;
@@ -5345,8 +5351,9 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_sort = off
 ROLLBACK;
 
 -- rowcall.queue.views.audit: OF_ALL[desc]
--- The primary key, between the first ids of both times.
--- A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
+-- Scans the primary key between the first ids of both times.
+-- A row has the time at which its transaction began, so a row with a higher id may have an earlier time, by at most the
+-- length of a transaction.
 \set after '-infinity'
 \set before 'infinity'
 \set beyond_id '9223372036854775807'
@@ -5401,8 +5408,9 @@ ORDER BY measured.id DESC;
 ROLLBACK;
 
 -- rowcall.queue.views.audit: OF_ALL[asc]
--- The primary key, between the first ids of both times.
--- A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
+-- Scans the primary key between the first ids of both times.
+-- A row has the time at which its transaction began, so a row with a higher id may have an earlier time, by at most the
+-- length of a transaction.
 \set after '-infinity'
 \set before 'infinity'
 \set beyond_id '9223372036854775807'
@@ -5651,7 +5659,7 @@ SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = :'id' FOR SHARE SKIP LOCK
 ROLLBACK;
 
 -- rowcall.queue.views.explain: INACTIVE
--- A command that finishes an operation, or its canary, before a worker does cancels the run that waits for a worker.
+-- If a command finishes an operation, or its canary, before a worker does, it cancels the run that waits for a worker.
 \set operation_id '1'
 BEGIN;
 SELECT status FROM rowcall.operations WHERE id = :'operation_id' AND status NOT IN ('canary', 'running');
@@ -6985,7 +6993,8 @@ ROLLBACK;
 
 -- rowcall.queue.workers: ABANDONED
 -- Runs whose lease has expired, among the first thousand live runs of each lane, and that no worker with a recent
--- heartbeat sweeps: one that serves the queue, whatever its types, and is not the one that let the lease expire.
+-- heartbeat sweeps.  A worker sweeps them if it serves the queue, whatever its types, and is not the one that let the
+-- lease expire.
 \set silence '150'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;

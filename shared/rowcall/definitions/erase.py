@@ -27,8 +27,8 @@ WHERE payload @> %(payload)s::jsonb OR EXISTS (
 ORDER BY id
 """
 
-# All payloads of a definition that is erased; of another one, the former payloads that match.  A row may have one that
-# matches and one that does not, which may be another person's.
+# All payloads of an erased definition, or the former payloads of another definition that match.  A row may have one
+# that matches and one that does not, which may be another person's.
 UNAUDITED = """
 UPDATE rowcall.audit_log
 SET before = CASE WHEN %(whole)s OR before -> 'payload' @> %(payload)s::jsonb THEN before - 'payload' ELSE before END,

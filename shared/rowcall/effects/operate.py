@@ -57,8 +57,8 @@ RETURNING *
     for table in TABLES
 }
 
-# Whether an operator, and not an attempt, recorded an applied effect as such: only an operator's correction changes it
-# afterwards.  The index audit_log_subject; ids are unique only within a kind.
+# Whether an operator, and not an attempt, recorded an effect as applied; only then can another resolution correct it.
+# Uses the index audit_log_subject; ids are unique only within a kind.
 APPLIED_BY_OPERATOR = """
 SELECT coalesce((
     SELECT after ->> 'state' = 'applied' FROM rowcall.audit_log

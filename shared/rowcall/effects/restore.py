@@ -28,7 +28,8 @@ SINCE_EMAIL: Final = (
     " subject and the time"
 )
 
-# Table -> the statement that says so of its unknown effects; the index {table}_open.  A later restore adds nothing.
+# Table -> the statement that notes the restore in the refusal of its unknown effects.  Uses the index {table}_open.  A
+# later restore adds nothing.
 DOUBT = {
     table.name: f"""
 UPDATE rowcall.{table.name} SET refusal = concat_ws('; ', refusal, %(doubt)s::text), updated_at = now()

@@ -6,12 +6,12 @@ Everything else is written out where it is used, so that each statement reads as
 from __future__ import annotations
 
 # Sent before a hot statement, in the same round trip and transaction.  These statements reach their rows by an index or
-# by ctid, whatever the table's size.  Outdated statistics must not make the planner read the whole table, or compile a
-# plan that runs for a millisecond.
+# by ctid, whatever the table's size.  Outdated statistics must not make the planner read the whole table, or
+# JIT-compile a plan that runs for only a millisecond.
 BY_INDEX = "SET LOCAL enable_seqscan = off; SET LOCAL jit = off;"
 
-# The same before a statement that reads the first rows of an index's range in the index's order, without sorting: with
-# outdated statistics, the planner would read everything behind them too.
+# Sent before a statement that reads the first rows of an index's range in the index's order, without sorting: with
+# outdated statistics, the planner would also read all the rows behind them.
 IN_ORDER = f"{BY_INDEX} SET LOCAL enable_bitmapscan = off;"
 
 # Many leases are passed as one JSON object, `run_id/lease_no` -> value, and are looked up row by row.  A join would be

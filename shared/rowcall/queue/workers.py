@@ -69,7 +69,8 @@ GROUP BY queue, job_type ORDER BY due_since, queue, job_type
 """
 
 # Runs whose lease has expired, among the first thousand live runs of each lane, and that no worker with a recent
-# heartbeat sweeps: one that serves the queue, whatever its types, and is not the one that let the lease expire.
+# heartbeat sweeps.  A worker sweeps them if it serves the queue, whatever its types, and is not the one that let the
+# lease expire.
 ABANDONED = f"""
 WITH RECURSIVE {LANES}, expired AS (
     SELECT lanes.queue, first.job_type, first.locked_by, first.locked_until FROM lanes CROSS JOIN LATERAL (

@@ -14,7 +14,7 @@ from rowcall.status import Event, sources_of
 # The most runs to read in each lane.  A claim takes the first free runs, so they are near the position where it began.
 WALKED_MOST = 5000
 
-# The leases of this worker in the lanes from which it claimed, and on suspects.
+# This worker's leases on runs of the lanes from which it claimed, and on suspects.
 HELD = f"""
 SELECT run.id, run.lease_no FROM unnest(
     %(lane_queues)s::text[], %(lane_priorities)s::smallint[], %(lane_run_ats)s::timestamptz[], %(lane_ids)s::bigint[]

@@ -21,14 +21,14 @@ BATCHES_MOST = 12
 # How many errors one minute tells apart in each job type and queue; the others are counted together.
 ERRORS_MOST = 10
 
-# Only one worker counts at a time: the row is that of the last tick, and its update skips a locked row too.
+# Only one worker counts at a time: it locks the row of the last tick, which the tick's update skips while it is locked.
 LOCK = "SELECT id FROM rowcall.schedule_ticks FOR UPDATE SKIP LOCKED"
 
 # Counts the next attempts, in the order in which they ended.
 #
 # attempts  Those that ended at the same time as the last one are included, because the next batch begins after it.
-# placed    A minute may be counted in several batches: errors that it already tells apart stay so, and new ones are
-#           added while there is room, the most frequent first.
+# placed    A minute may be counted in several batches: errors that it already counts separately stay separate, and new
+#           ones are added while there is room, the most frequent first.
 COUNT = f"""
 WITH attempts AS MATERIALIZED ({NOT_COUNTED} AND ended_at < now() - {SETTLED}
     ORDER BY ended_at FETCH FIRST {BATCH} ROWS WITH TIES

@@ -26,8 +26,8 @@ SET_WAIT = "SELECT set_config('lock_timeout', %(waited)s, true)"
 LOCKED = "another transaction has locked the run, or is taking its natural key"
 NO_MATCH = "the run no longer matches the filter"
 
-# A transaction that waits for a key must not hold a key that the other one waits for.  One by one, the runs take their
-# keys in this order, as enqueue does; all at once, they take them in any order.
+# Two transactions must not each wait for a key that the other holds.  If runs are changed one by one, they take their
+# keys in this order, as enqueue does; if they are changed all at once, they take them in any order.
 BY_NATURAL_KEY = """
 SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY natural_key COLLATE "C", id
 """

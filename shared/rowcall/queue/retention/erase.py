@@ -24,8 +24,8 @@ SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(%(run_id
 
 # Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
 # Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
-# cloned the run, but not the payload.  An operation that was meant for payloads like this one loses that part of its
-# filter.  Without it the filter would match other runs, so the operation ends.
+# cloned the run, but not the payload.  An operation whose filter has a payload that matches such a run loses this part
+# of its filter.  Without it, the filter would match other runs, so the operation ends.
 ERASE = f"""{BY_INDEX}
 WITH finished AS MATERIALIZED (
     SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL

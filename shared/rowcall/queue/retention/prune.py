@@ -104,7 +104,7 @@ SELECT count(*) AS deleted FROM deleted
 
 COUNT_OCCURRENCES = f"SELECT sum((SELECT count(*) {_OLD}))::bigint FROM rowcall.job_definitions AS definition"
 
-# Operations in which nothing happens any more, with their refusals.  Their audit rows stay.
+# Operations that have been inactive for long enough, with their refusals.  Their audit rows stay.
 DELETE_OPERATIONS = """
 DELETE FROM rowcall.operations
 WHERE status NOT IN ('canary', 'running') AND updated_at < now() - %(keep_days)s * interval '24 hours'

@@ -59,7 +59,7 @@ SELECT {CLOCK}
 """
 
 # Each worker has its own rows, so that none waits for another.  It sends the whole counts of a minute again when they
-# have grown: a write that is repeated because its commit was not confirmed doubles nothing.
+# have grown: a write that is repeated because its commit was not confirmed counts nothing twice.
 WRITE_COUNTS = f"""
 WITH written AS (
     INSERT INTO rowcall.run_counts (minute, job_type, worker, succeeded, failed, dead, cancelled, snoozed, released,

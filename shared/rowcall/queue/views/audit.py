@@ -25,7 +25,8 @@ from rowcall.queue.views.pages import Order
 # Read in the order of an index, without sorting, whatever the statistics say.
 IN_ORDER = f"{BY_INDEX} SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;"
 
-# A row has the time at which its transaction began, so ids are in the order of time only if transactions are shorter.
+# A row has the time at which its transaction began, so a row with a higher id may have an earlier time, by at most the
+# length of a transaction.
 LONGEST_TRANSACTION = "interval '1 day'"
 
 MATCHES = """(%(who)s::text IS NULL OR %(who)s IN (who, split_part(who, ' (', 1)))
@@ -80,7 +81,7 @@ ORDER BY measured.{by_id}
 """
 
 
-# The primary key, between the first ids of both times.
+# Scans the primary key between the first ids of both times.
 FROM_TIME = bisected("oldest", f"%(after)s::timestamptz - {LONGEST_TRANSACTION}")
 TO_TIME = bisected("newest", f"%(before)s::timestamptz + {LONGEST_TRANSACTION}")
 BETWEEN = "id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest)"

@@ -54,7 +54,7 @@ SELECT count(*) FROM (
 # Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
 
-# A command that finishes an operation, or its canary, before a worker does cancels the run that waits for a worker.
+# If a command finishes an operation, or its canary, before a worker does, it cancels the run that waits for a worker.
 INACTIVE = "SELECT status FROM rowcall.operations WHERE id = %(operation_id)s AND status NOT IN ('canary', 'running')"
 
 
