@@ -162,7 +162,7 @@ class Settings:
         "ROWCALL_WEBHOOK_ALLOW_LOOPBACK",
         switch,
         False,
-        "`on` allows webhooks to this machine, also over http; for development and tests.",
+        "`on` allows webhooks to this machine, even over http; for development and tests.",
     )
     webhook_timeout: float = _setting(
         "ROWCALL_WEBHOOK_TIMEOUT",

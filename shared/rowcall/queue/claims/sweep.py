@@ -49,7 +49,8 @@ def walk(walked: str) -> str:
 #
 # lanes    One lane after another, from the position where the last sweep stopped: nothing before it, not even a dead
 #          index entry, is read again.  In each lane, the next runs in the order of job_runs_live.  No index contains
-#          the status, so that claims and heartbeats stay heap-only updates; so the rows are read, a bounded number.
+#          the status, so that claims and heartbeats stay heap-only updates; a sweep therefore reads the rows, but only
+#          a limited number of them.
 # seen     The runs whose lease has expired.  Rows that others have locked are skipped: they are being ended or renewed.
 #
 # The result is each run whose lease was ended, and a last row with the lanes: for each, the first run that this worker
