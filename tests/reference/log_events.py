@@ -36,7 +36,7 @@ MEANINGS = {
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs continue.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
     LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
-    LogEvent.RUNS_UNSERVED: "`worker once` without ROWCALL_APP: no live worker serves these due runs.",
+    LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",
     LogEvent.LEASE_EXPIRED: "A lease ended without a heartbeat: its worker died, hung or lost the database.",
@@ -46,7 +46,7 @@ MEANINGS = {
     LogEvent.SCHEDULE_TICKED: "A tick decided nominal times.",
     LogEvent.SCHEMA_CHANGED: "The schema is older or gone: the worker stops. Run `rowcall migrate`, then restart it.",
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
-    LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace.",
+    LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace period.",
     LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` needs no more work.",
     LogEvent.WORKER_ENDED: "A second signal ended the worker; these runs stay running until their leases expire.",
 }

@@ -19,8 +19,8 @@ ADDED_MOST = 10_000
 #
 # summed    The errors that are shown: those with the most attempts in the last hour, then in the last day.
 # retrying  Their runs that wait for another attempt, among the first that are due and the first that are for later.
-# example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked
-#           unless nothing would be left of it, such as of a KeyError.
+# example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked,
+#           unless only * would be left, as for a KeyError.
 FAILURES = f"""
 WITH RECURSIVE {LANES}, attempts AS MATERIALIZED ({NOT_COUNTED}
     ORDER BY ended_at DESC LIMIT {ADDED_MOST}
