@@ -42,6 +42,14 @@ def rowcall_without(blocked: str, *words: str, **variables: str) -> subprocess.C
     )
 
 
+TESTS_WITHOUT = """
+import sys
+import pytest
+sys.modules["cronsim"] = None
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", sys.argv[1]]))
+"""
+
+
 def third_party() -> set[str]:
     """Return every package that Rowcall's code imports, except the standard library's and our own."""
     files = [file for package in packages() for file in package.rglob("*.py")]
@@ -149,6 +157,22 @@ def test_a_worker_of_the_example_refuses_to_start_without_what_its_documents_nee
     ended = rowcall_without("PIL,fontTools", "worker", "once", DATABASE_URL=module_url, ROWCALL_APP="rowcall_example")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.endswith("ImportError: the example needs PIL, fontTools: pip install 'rowcall[example]'\n")
+
+
+def test_the_test_kit_without_the_extra_of_a_worker_says_what_to_install(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", TESTS_WITHOUT, "rowcall_worker.testing"],
+        cwd=tmp_path,
+        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert ended.returncode != 0
+    said = ended.stdout + ended.stderr
+    assert "rowcall_worker.testing needs the worker extra: pip install 'rowcall[worker]'" in said
+    assert "cronsim" not in said
 
 
 @pytest.mark.network

@@ -14,15 +14,23 @@ from rowcall.base.errors import (
     Unusable,
     WrongCharge,
 )
-from rowcall_worker.testing.kit import Performed, Rowcall
-from rowcall_worker.testing.plugin import (
-    pytest_addoption,
-    pytest_runtest_makereport,
-    rowcall,
-    rowcall_app,
-    rowcall_databases,
-    rowcall_schema,
-)
+from rowcall.cli import extras
+
+try:
+    from rowcall_worker.testing.kit import Performed, Rowcall
+    from rowcall_worker.testing.plugin import (
+        pytest_addoption,
+        pytest_runtest_makereport,
+        rowcall,
+        rowcall_app,
+        rowcall_databases,
+        rowcall_schema,
+    )
+except ModuleNotFoundError as error:
+    if not extras.is_missing(error):
+        raise
+    # pytest shows it without the frames that lead to the missing module.
+    raise ImportError("rowcall_worker.testing needs the worker extra: pip install 'rowcall[worker]'") from None
 
 __all__ = [
     "Blocked",
