@@ -108,6 +108,20 @@ def test_a_cursor_of_a_list_with_other_filters_is_refused(connection: PgConnecti
             list_runs(connection, other, 1, cursor)
 
 
+def test_a_cursor_of_another_list_is_told_from_what_is_no_cursor_whatever_its_position_is() -> None:
+    written = {
+        "numbers": cursors.written("numbers", 1, 2),
+        "a name": cursors.written_text("a name", "default"),
+        "a long name": cursors.written_text("a long name", "sixteen_letters_"),
+    }
+    for scope, cursor in written.items():
+        for reads in (cursors.read, cursors.read_text):
+            with pytest.raises(
+                FilterInvalid, match="^cursor: belongs to another list, or to this one with other filters"
+            ):
+                reads(f"not {scope}", cursor)
+
+
 def test_a_cursor_goes_on_with_the_same_filters_however_they_are_written(connection: PgConnection) -> None:
     zone = timezone(-5 * HOUR)
     one = Filter(status=(Status.DEAD, Status.QUEUED), run_after=NOON, payload={"a": 1, "b": 2})

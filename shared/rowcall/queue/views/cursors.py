@@ -25,16 +25,10 @@ def written(scope: str, first: int, second: int) -> str:
 
 def read(scope: str, cursor: str) -> tuple[int, int]:
     """Return the position; raise FilterInvalid if the text is not a cursor of this list."""
-    try:
-        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        first, second, mark = FORM.unpack(packed)
-    except (ValueError, struct.error):
-        raise not_a_cursor() from None
-    # The decoder ignores characters outside its alphabet.
-    if _text(packed) != cursor:
-        raise not_a_cursor()
-    if mark != _mark(scope):
+    packed = _packed(cursor)
+    if len(packed) != FORM.size or packed[-MARK_BYTES:] != _mark(scope):
         raise _of_another_list()
+    first, second, _ = FORM.unpack(packed)
     return first, second
 
 
@@ -59,14 +53,9 @@ def written_text(scope: str, place: str) -> str:
 
 def read_text(scope: str, cursor: str) -> str:
     """Return the position of a cursor of `written_text`; raise FilterInvalid like `read`."""
-    try:
-        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        place = packed[MARK_BYTES:].decode()
-    except ValueError:
-        raise not_a_cursor() from None
-    if _text(packed) != cursor or not place.isprintable():
-        raise not_a_cursor()
-    if packed[:MARK_BYTES] != _mark(scope):
+    packed = _packed(cursor)
+    place = _place(packed)
+    if place is None or packed[:MARK_BYTES] != _mark(scope):
         raise _of_another_list()
     return place
 
@@ -83,6 +72,27 @@ def _of_another_list() -> FilterInvalid:
             " `next` of the previous page with the same filters and order, or leave it out to start again"
         }
     )
+
+
+def _packed(cursor: str) -> bytes:
+    """Return the bytes of the text; raise FilterInvalid if they are in neither form of a cursor."""
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    except ValueError:
+        raise not_a_cursor() from None
+    # The decoder ignores characters outside its alphabet.
+    if _text(packed) != cursor or (len(packed) != FORM.size and _place(packed) is None):
+        raise not_a_cursor()
+    return packed
+
+
+def _place(packed: bytes) -> str | None:
+    """Return the text that follows the mark, or None if there is none."""
+    try:
+        place = packed[MARK_BYTES:].decode()
+    except UnicodeDecodeError:
+        return None
+    return place if place and place.isprintable() else None
 
 
 def _text(packed: bytes) -> str:
