@@ -235,3 +235,13 @@ def test_a_misspelt_name_is_answered_with_the_nearest_one(environment: dict[str,
     for command in ("show", "pause", "preview"):
         near = rowcall(here, "definitions", command, "prune_run")
         assert near.stderr.endswith("shows all definitions; did you mean 'prune_runs'?\n")
+
+
+@pytest.mark.parametrize("command", ["show", "pause", "resume", "run-now", "remove"])
+def test_a_definition_that_only_the_code_has_is_missed_with_the_command_that_applies_it(say: Say, command: str) -> None:
+    missed = say(command, "prune_runs")
+    assert (missed.code, missed.stdout) == (1, "")
+    assert missed.stderr == (
+        "rowcall: the code declares 'prune_runs', but the database does not have it:"
+        " `rowcall definitions apply` creates it\n"
+    )

@@ -203,3 +203,14 @@ def test_wrong_words_are_a_usage_error_that_names_the_option(
     refused = applied(*arguments)
     assert (refused.code, refused.stdout) == (2, "")
     assert complaint in refused.stderr
+
+
+def test_a_definition_that_only_the_code_has_is_previewed_from_its_declaration(say: Say) -> None:
+    shown = say("preview", "prune_runs", "--count", "1", "--json")
+    assert (shown.code, [one["name"] for one in json.loads(shown.stdout)]) == (0, ["prune_runs"])
+    assert shown.stderr == (
+        "the code declares 'prune_runs', but the database does not have it: `rowcall definitions apply` creates it\n"
+    )
+    tried = json.loads(say("preview", "prune_runs", "--schedule", "0 9 * * *", "--count", "1", "--json").stdout)
+    assert tried[0]["wall"].endswith(" 09:00 UTC")
+    assert json.loads(well(say("list", "--json"))) == []

@@ -13,8 +13,8 @@ from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.cli.definitions.preview import preview_command
+from rowcall.cli.definitions.unapplied import DefinitionsGroup
 from rowcall.cli.session import command_transaction, operator
-from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_fields, show_json, shown, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import Difference
@@ -35,7 +35,7 @@ PAUSED = "paused"
 BY_HAND = "it has no schedule: run it with `rowcall definitions run-now`"
 
 
-@click.group("definitions", cls=Group)
+@click.group("definitions", cls=DefinitionsGroup)
 def definitions_command() -> None:
     """Show and change definitions: which job types run, and when."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,6 +13,7 @@ from marshmallow import fields
 from rowcall import definitions
 from rowcall.base.database import Row
 from rowcall.base.errors import DefinitionInvalid, DefinitionNotFound, ScheduleInvalid
+from rowcall.cli.definitions.unapplied import not_applied
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import show_json, wrapped
 from rowcall.cli.terminal.table import Table, table_options
@@ -119,7 +120,8 @@ def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> l
             raise click.UsageError(f"{_option(next(iter(given)))} needs NAME or --schedule")
         return [known[each] for each in sorted(known)]
     if name is not None and name not in known:
-        raise DefinitionNotFound(name, known)
+        known[name] = _declared(name, known)
+        click.echo(not_applied(name), err=True)
     saved = definitions.as_sent(known[name].content) if name else {"job_type": "noop"}
     try:
         content = definitions.checked(name or UNSAVED, {**saved, **given}, catalogue())
@@ -129,6 +131,15 @@ def _selected(rows: Sequence[Row], name: str | None, given: dict[str, Any]) -> l
             raise
         raise click.UsageError("; ".join(wrong)) from None
     return [known[name]._replace(content=content) if name else Previewed(UNSAVED, content)]
+
+
+def _declared(name: str, known: Iterable[str]) -> Previewed:
+    """Return a definition that only the code has."""
+    try:
+        declaration = catalogue().definitions[name]
+    except KeyError:
+        raise DefinitionNotFound(name, known) from None
+    return Previewed(name, definitions.checked(name, declaration.content, catalogue()))
 
 
 def _moment(option: str, text: str, now: datetime, zone: ZoneInfo) -> datetime:

@@ -1,0 +1,29 @@
+"""Definitions that the code declares and that are not in the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rowcall.base.errors import DefinitionNotFound, RowcallError
+from rowcall.cli.terminal.group import Group
+from rowcall.job_types import catalogue
+
+
+def not_applied(name: str) -> str:
+    """Say that only the code has this definition, and which command applies it."""
+    return f"the code declares {name!r}, but the database does not have it: `rowcall definitions apply` creates it"
+
+
+class DefinitionsGroup(Group):
+    """The commands for definitions: they tell a definition that was not applied from one that does not exist."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; look into the code for a definition that the database does not have."""
+        try:
+            return super().invoke(ctx)
+        except DefinitionNotFound as error:
+            if error.name not in catalogue().definitions:
+                raise
+            raise RowcallError(not_applied(error.name)) from None
