@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 from werkzeug.exceptions import BadRequest
 
 from rowcall.queue import Filter
@@ -90,7 +90,10 @@ class RunsQuery(RunFieldsQuery, FilteredPageQuery):
     include = Words(
         fields.String(validate=validate.OneOf(LARGE)),
         load_default=(),
-        metadata={"description": "Also return these fields of each run. Repeat it, or separate values with commas."},
+        metadata={
+            "description": "Also return these fields of each run. Repeat it, or separate values with commas. With"
+            " `fields`, name them there."
+        },
     )
     count = fields.Boolean(
         load_default=False,
@@ -98,3 +101,10 @@ class RunsQuery(RunFieldsQuery, FilteredPageQuery):
         falsy={"false"},
         metadata={"description": "Also count the matches, within the limit of runs that one page scans."},
     )
+
+    @validates_schema
+    def _include_what_is_chosen(self, query: dict[str, Any], **_: Any) -> None:
+        chosen = query["chosen_fields"]
+        if chosen and (left_out := [name for name in query["include"] if name not in chosen]):
+            why = f"`fields` names all fields of the response: add {', '.join(left_out)} to it"
+            raise ValidationError(why, "include")

@@ -29,6 +29,20 @@ def test_a_large_field_is_read_because_it_is_named(call: Call, there: There) -> 
     }
 
 
+def test_a_field_to_include_that_the_named_ones_leave_out_is_refused(call: Call, refused: Call, there: There) -> None:
+    answer = told(refused("GET", f"{LISTED}&fields=id,status&include=payload,result", 422))
+    [error] = answer["errors"]
+    assert (answer["type"], error["in"], error["pointer"]) == (INVALID, "query", "/include")
+    assert error["detail"] == "`fields` names all fields of the response: add payload, result to it"
+    [item] = told(call("GET", f"{LISTED}&fields=payload&include=payload"))["items"]
+    assert item == {"id": there.parts["run_id"], "payload": {"user_id": 1}}
+
+
+def test_one_run_has_nothing_to_include(refused: Call, there: There) -> None:
+    answer = told(refused("GET", there.path("/v1/runs/{run_id}?fields=id&include=payload"), 422))
+    assert [error["pointer"] for error in answer["errors"]] == ["/include"]
+
+
 def test_one_run_has_only_the_named_fields_and_its_etag_is_that_of_the_run(call: Call, there: There) -> None:
     whole, sparse = (call("GET", there.path("/v1/runs/{run_id}") + query) for query in ("", "?fields=status"))
     assert told(sparse) == {"id": there.parts["run_id"], "status": "queued"}
