@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import sqlalchemy
 
 from rowcall.base.database import Row
+from rowcall.base.errors import RunInvalid
 from rowcall.base.logs import LogEvent, log
-from rowcall.queue import enqueue_as, get_run
+from rowcall.queue import enqueue_as, faults_of, get_run
 from rowcall_api.http.auth import operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import app_transaction, transaction
@@ -52,7 +53,11 @@ def enqueue_and_answer(
     """
     with app_transaction() if must_exist else transaction() as connection:
         must_be_allowed_to_enqueue(connection, job_type, options.get("queue"), options.get("priority"))
-        outcome = enqueue_as(connection, operator(), job_type, payload, key=key, **options)
+        try:
+            outcome = enqueue_as(connection, operator(), job_type, payload, key=key, **options)
+        except RunInvalid as error:
+            everything = faults_of({"job_type": job_type, "payload": payload, **options})
+            raise RunInvalid({**everything, **error.fields}) from None
         if must_exist and not outcome.replayed:
             must_exist(connection)
         run = get_run(connection, outcome.run_id)

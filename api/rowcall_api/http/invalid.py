@@ -105,6 +105,11 @@ def flat(messages: object, place: Place = ()) -> Iterator[Wrong]:
         yield Wrong(place, messages if isinstance(messages, str) else str(messages))
 
 
+def loaded(error: marshmallow.ValidationError) -> dict[str, Any]:
+    """Return the fields that a schema could load although it refuses the whole."""
+    return error.valid_data if isinstance(error.valid_data, dict) else {}
+
+
 def _place_of(name: str) -> tuple[str, Place]:
     """Where a request has this field: the core does not know whether it comes from a body, a query, or elsewhere."""
     if name == "idempotency_key":

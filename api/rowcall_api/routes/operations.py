@@ -10,8 +10,8 @@ import flask
 from rowcall import effects, queue
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row
-from rowcall.queue import Filter, operations
-from rowcall.queue.operations import Action, Requested
+from rowcall.queue import operations
+from rowcall.queue.operations import Action
 from rowcall_api.http.auth import needs, operator
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
@@ -27,6 +27,7 @@ from rowcall_api.schemas.operations import (
     RequestedSchema,
     SampleSchema,
     StartSchema,
+    requested_of,
 )
 from rowcall_api.schemas.runs import EnqueueHeaders
 
@@ -45,7 +46,7 @@ blueprint = BodyBlueprint(
 def preview_operation(sent: dict[str, Any]) -> dict[str, Any]:
     """Count the runs that an operation would change now, and name some of them."""
     must_be_allowed_to_change_many(sent["filter"])
-    requested = _requested(sent)
+    requested = requested_of(sent)
     with transaction() as connection:
         queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
         unresolved = effects.unresolved_runs(connection) if requested.action is Action.RETRY else None
@@ -71,7 +72,7 @@ def start_operation(sent: dict[str, Any], headers: dict[str, Any]) -> tuple[Row,
     A worker that serves the queue `maintenance` carries it out in batches.  If it dies, another one continues.
     """
     must_be_allowed_to_change_many(sent["filter"])
-    requested = _requested(sent)
+    requested = requested_of(sent)
     with transaction() as connection:
         queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
         started = operations.start(connection, requested, operator(), headers["idempotency_key"])
@@ -133,8 +134,3 @@ def _steered(event: Callable[[Connection, int, Operator], Row], operation_id: in
         must_be_allowed_to_steer_operation(connection, operation_id)
         operation = event(connection, operation_id, operator())
     return shown(operation, PartialOperationSchema)
-
-
-def _requested(sent: dict[str, Any]) -> Requested:
-    options = {name: value for name, value in sent.items() if name not in ("action", "filter", "all")}
-    return Requested(Action[sent["action"].upper()], Filter(**sent["filter"]), everything=sent["all"], **options)

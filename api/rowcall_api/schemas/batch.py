@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, fields, post_load, validate
+from marshmallow import Schema, ValidationError, fields, post_load, validate
 
-from rowcall.queue import BATCH_MOST, BatchRun
+from rowcall.queue import BATCH_MOST, BatchRun, faults_of
+from rowcall_api.http.invalid import loaded
 from rowcall_api.schemas.answers import AnswerSchema
 from rowcall_api.schemas.fields import idempotency_key
 from rowcall_api.schemas.runs import EnqueueSchema
@@ -26,6 +28,17 @@ class BatchSchema(Schema):
     """The runs to enqueue."""
 
     runs = fields.List(fields.Nested(BatchRunSchema), required=True, validate=validate.Length(1, BATCH_MOST))
+
+    def handle_error(self, error: ValidationError, data: Any, **_: Any) -> None:
+        """Add the faults of the runs that could be loaded (marshmallow's hook); the others have theirs."""
+        messages = error.messages_dict
+        refused = messages.get("runs", {})
+        if not isinstance(refused, Mapping):
+            return
+        runs = [run for run in loaded(error).get("runs", ()) if isinstance(run, BatchRun)]
+        places = [place for place in range(len(runs) + len(refused)) if place not in refused]
+        more = {place: wrong for place, run in zip(places, runs, strict=True) if (wrong := faults_of(vars(run)))}
+        raise ValidationError({**messages, "runs": {**refused, **more}})
 
 
 class BatchOutcomeSchema(AnswerSchema):

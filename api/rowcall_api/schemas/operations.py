@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate
 
 from rowcall.access.audit import REASON_CHARACTERS
-from rowcall.queue.operations import Action, OperationStatus
+from rowcall.base.errors import FilterInvalid
+from rowcall.queue import Filter
+from rowcall.queue.operations import Action, OperationStatus, Requested
 from rowcall.queue.operations.preview import COUNTED_MOST, SAMPLES
 from rowcall.queue.operations.request import MOST_RUNS
 from rowcall.status import Status
+from rowcall_api.http.invalid import loaded
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import Moment, YesOrNo
 from rowcall_api.schemas.filters import FilterSchema
@@ -20,6 +26,12 @@ ACTIONS = validate.OneOf([action.word for action in Action])
 COUNTED_ALL = (
     f"Whether all were counted.  Counting stops after {COUNTED_MOST:,} entries of an index; then more may match."
 )
+
+
+def requested_of(sent: Mapping[str, Any]) -> Requested:
+    """Return the request that these fields make; raise FilterInvalid."""
+    options = {name: value for name, value in sent.items() if name not in ("action", "filter", "all")}
+    return Requested(Action[sent["action"].upper()], Filter(**sent["filter"]), everything=sent["all"], **options)
 
 
 class RequestedSchema(Schema):
@@ -49,6 +61,18 @@ class RequestedSchema(Schema):
         allow_none=True,
         metadata={"description": "When the runs should be due. Required for `reschedule`, and only allowed there."},
     )
+
+    def handle_error(self, error: ValidationError, data: Any, **_: Any) -> None:
+        """Add what the core would refuse of the fields that could be loaded (marshmallow's hook)."""
+        more: Mapping[str, object] = {}
+        sent = {"all": True, **loaded(error)}
+        if {"action", "filter"} <= sent.keys():
+            try:
+                requested_of(sent)
+            except FilterInvalid as invalid:
+                inside = invalid.fields.keys() <= vars(Filter()).keys()
+                more = {"filter": invalid.fields} if inside else invalid.fields
+        raise ValidationError({**more, **error.messages_dict})
 
 
 class StartSchema(RequestedSchema):

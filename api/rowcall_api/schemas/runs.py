@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, fields, pre_dump, validate
+from marshmallow import Schema, ValidationError, fields, pre_dump, validate
 
 from rowcall.base.database import Row
 from rowcall.base.logs import LEVELS
-from rowcall.queue import allowed_events, version_of
+from rowcall.queue import allowed_events, faults_of, version_of
 from rowcall.status import Event, Status
+from rowcall_api.http.invalid import loaded
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import (
     ATTEMPTS,
@@ -29,7 +30,15 @@ def tagged(run: Row) -> dict[str, str]:
     return {"ETag": f'"{version_of(run)}"'}
 
 
-class EnqueueSchema(Schema):
+class WholeRequestSchema(Schema):
+    """A request for a run: if it is refused, the answer also names what the core would refuse."""
+
+    def handle_error(self, error: ValidationError, data: Any, **_: Any) -> None:
+        """Add the faults of the fields that could be loaded (marshmallow's hook)."""
+        raise ValidationError({**faults_of(loaded(error)), **error.messages_dict}, valid_data=error.valid_data)
+
+
+class EnqueueSchema(WholeRequestSchema):
     """A request to enqueue a run."""
 
     job_type = name(required=True, metadata={"example": "noop"})
@@ -51,7 +60,7 @@ class EnqueueSchema(Schema):
     )
 
 
-class CloneSchema(Schema):
+class CloneSchema(WholeRequestSchema):
     """The fields of the clone that differ from the original."""
 
     payload = fields.Dict(

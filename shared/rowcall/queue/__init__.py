@@ -14,6 +14,7 @@ from rowcall.queue.claims.suspects import Suspect, claim_suspect
 from rowcall.queue.claims.sweep import Swept, sweep
 from rowcall.queue.clone import clone
 from rowcall.queue.enqueue import enqueue, enqueue_many
+from rowcall.queue.faults import faults_of
 from rowcall.queue.finish import Done, Failure, cancelled, fail, give_up, release, snooze, succeed, unclaim
 from rowcall.queue.lease import (
     Lease,
@@ -77,6 +78,7 @@ __all__ = [
     "expire",
     "explain",
     "fail",
+    "faults_of",
     "force_cancel",
     "get_run",
     "give_up",

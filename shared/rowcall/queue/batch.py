@@ -14,6 +14,7 @@ from rowcall.base.errors import JobTypeUnknown, KeyTaken, RunInvalid
 from rowcall.base.timestamps import in_utc
 from rowcall.job_types import JobType, catalogue
 from rowcall.queue.enqueue import Prepared, check_options, columns_of, enqueue_prepared, prepared
+from rowcall.queue.faults import faults_of
 from rowcall.queue.operate import audit_enqueued
 from rowcall.queue.views.results import Enqueued
 
@@ -86,9 +87,9 @@ def _checked(runs: Sequence[BatchRun]) -> list[Checked]:
             one = prepared(declared, run.payload, options, run.idempotency_key)
             checked.append(Checked(place, declared, run.payload, options, one))
         except JobTypeUnknown as error:
-            wrong[place] = {"job_type": error.fault}
+            wrong[place] = {**faults_of(vars(run)), "job_type": error.fault}
         except RunInvalid as error:
-            wrong[place] = error.fields
+            wrong[place] = {**faults_of(vars(run)), **error.fields}
     if wrong:
         raise RunInvalid({"runs": wrong})
     return checked

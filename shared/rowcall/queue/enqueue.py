@@ -219,8 +219,8 @@ def outcomes_of(
     return outcomes
 
 
-def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
-    """Raise RunInvalid if an option is not valid; the error names the field."""
+def check_options(declared: JobType | None, options: Mapping[str, Any]) -> None:
+    """Raise RunInvalid if an option is not valid; the error names the field.  Without a type, its limit is ignored."""
     wrong = {}
     run_at = options.get("run_at")
     if run_at is not None and not isinstance(run_at, datetime):
@@ -229,7 +229,7 @@ def check_options(declared: JobType, options: Mapping[str, Any]) -> None:
         wrong["run_at"] = complaint
     if options["queue"] is not None and not (isinstance(options["queue"], str) and NAME.fullmatch(options["queue"])):
         wrong["queue"] = "must be lower-case words such as mail"
-    elif declared.max_running is not None and options["queue"] not in (None, declared.queue):
+    elif declared and declared.max_running is not None and options["queue"] not in (None, declared.queue):
         wrong["queue"] = f"must be {declared.queue}: the max_running of {declared.name} applies to that queue"
     if not _is_whole(options["priority"]) or not PRIORITY_FIRST <= options["priority"] <= PRIORITY_LAST:
         wrong["priority"] = f"must be a whole number from {PRIORITY_FIRST} (first) to {PRIORITY_LAST} (last)"

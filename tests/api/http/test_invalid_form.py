@@ -11,7 +11,7 @@ from rowcall.access import api_keys
 from rowcall.access.api_keys import Limits
 from rowcall.base import database
 from rowcall_api.http.invalid import REPORTED_MOST
-from tests.api.conftest import INVALID, MAKER, Call, There, told
+from tests.api.conftest import INVALID, MAKER, Call, There, invalid, told
 
 DEFINITION = {"job_type": "noop", "schedule": "@daily"}
 
@@ -98,6 +98,76 @@ def test_a_run_of_a_batch_outside_the_limits_of_the_key_is_pointed_to(app: flask
         )
         [error] = told(answer)["errors"]
         assert (answer.status_code, error["pointer"]) == (403, pointer)
+
+
+# What a schema refuses, and what only the core knows: the type, its payload and the ranges of the options.
+OF_BOTH: dict[str, Any] = {
+    "job_type": "prune_runs",
+    "payload": {"colour": "red", "types": {"No Type": {"dead": 1}}},
+    "priority": 99_999,
+    "max_attempts": "many",
+    "colour": "red",
+}
+ALL_OF_BOTH = {"/payload/colour", "/payload/types/No Type", "/priority", "/max_attempts", "/colour"}
+
+
+def test_an_unknown_field_hides_nothing_else_that_is_wrong(refused: Call) -> None:
+    answer = refused("POST", "/v1/runs", 422, json=OF_BOTH)
+    assert invalid(answer).keys() == ALL_OF_BOTH
+    assert {error["pointer"]: error["code"] for error in told(answer)["errors"]}["/colour"] == "unknown"
+    known = {name: value for name, value in OF_BOTH.items() if name not in ("colour", "max_attempts")}
+    assert invalid(refused("POST", "/v1/runs", 422, json=known)).keys() == ALL_OF_BOTH - {"/colour", "/max_attempts"}
+    unknown = {**OF_BOTH, "job_type": "prune_run"}
+    assert invalid(refused("POST", "/v1/runs", 422, json=unknown)).keys() == {
+        "/job_type",
+        "/priority",
+        "/max_attempts",
+        "/colour",
+    }
+    assert invalid(refused("POST", "/v1/runs", 422, json={"payload": 7, "queue": "No Queue"})).keys() == {
+        "/job_type",
+        "/payload",
+        "/queue",
+    }
+    assert invalid(refused("POST", "/v1/runs", 422, json=[7])).keys() == {""}
+
+
+def test_an_unknown_field_of_a_run_hides_nothing_that_is_wrong_with_the_batch(refused: Call) -> None:
+    fine = {"job_type": "noop"}
+    late = {"job_type": "nop", "priority": 99_999}
+    answer = refused("POST", "/v1/runs/batch", 422, json={"runs": [7, OF_BOTH, fine, None, late], "colour": "red"})
+    assert invalid(answer).keys() == {
+        "/runs/0",
+        *(f"/runs/1{pointer}" for pointer in ALL_OF_BOTH),
+        "/runs/3",
+        "/runs/4/job_type",
+        "/runs/4/priority",
+        "/colour",
+    }
+    answer = refused("POST", "/v1/runs/batch", 422, json={"runs": [fine, late, {**late, "job_type": "noop"}]})
+    assert invalid(answer).keys() == {"/runs/1/job_type", "/runs/1/priority", "/runs/2/priority"}
+    assert invalid(refused("POST", "/v1/runs/batch", 422, json={"runs": [], "colour": 1})).keys() == {
+        "/runs",
+        "/colour",
+    }
+
+
+def test_an_unknown_field_hides_nothing_that_is_wrong_with_a_clone_or_an_operation(refused: Call, there: There) -> None:
+    clone = there.path("/v1/runs/{run_id}/clone")
+    assert invalid(refused("POST", clone, 422, json={"priority": 99_999, "colour": "red"})).keys() == {
+        "/priority",
+        "/colour",
+    }
+    asked = {"action": "cancel", "run_at": "2030-01-01T00:00:00Z", "colour": "red"}
+    assert invalid(refused("POST", "/v1/operations", 422, json=asked)).keys() == {"/filter", "/run_at", "/colour"}
+    del asked["colour"]
+    assert invalid(refused("POST", "/v1/operations/preview", 422, json=asked)).keys() == {"/filter", "/run_at"}
+    wrong = {"action": "wait", "filter": {"status": ["odd"]}, "colour": "red"}
+    assert invalid(refused("POST", "/v1/operations", 422, json=wrong)).keys() == {
+        "/action",
+        "/filter/status/0",
+        "/colour",
+    }
 
 
 def test_a_member_of_a_map_is_pointed_to_itself(refused: Call) -> None:

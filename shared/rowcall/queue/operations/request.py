@@ -33,8 +33,6 @@ class Requested:
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        if self.criteria.leaves_all_open and not self.everything:
-            raise FilterInvalid({"filter": "matches every run: narrow it, or send `all` to mean every run"})
         wrong = {name: complaint for name, complaint in self._complaints().items() if complaint}
         if wrong:
             raise FilterInvalid(wrong)
@@ -47,7 +45,9 @@ class Requested:
         if not reschedules:
             run_at = "is only for reschedule" if self.run_at else None
         usable = self.max_runs is None or 1 <= self.max_runs <= MOST_RUNS
+        too_wide = self.criteria.leaves_all_open and not self.everything
         return {
+            "filter": "matches every run: narrow it, or send `all` to mean every run" if too_wide else None,
             "run_at": run_at,
             "max_runs": None if usable else f"must be from 1 to {MOST_RUNS}",
             "reason": wrong_with_reason(self.reason),
