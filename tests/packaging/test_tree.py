@@ -47,5 +47,15 @@ def test_the_version_is_the_newest_of_the_changelog_or_a_development_version_aft
         assert __version__ == newest
 
 
+def test_each_version_begins_with_a_numbered_list_of_what_its_user_must_do() -> None:
+    versions = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
+    for version in versions:
+        name, first = re.findall(r"\A(.+)\n\n### (.+)$", version, re.MULTILINE)[0]
+        assert first == "What you must do", name
+        steps = [int(step) for step in re.findall(r"^(\d+)\. ", version.split("\n### ")[1], re.MULTILINE)]
+        assert steps == [*range(1, len(steps) + 1)] != [], name
+        assert "`rowcall migrate`" in version.split("\n### ")[1], name
+
+
 def numbers(version: str) -> list[int]:
     return [int(number) for number in version.split(".")]
