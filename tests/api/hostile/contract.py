@@ -16,14 +16,25 @@ UNTOLD = {"cursor", "reference", "date_range", "If-Match", "If-None-Match"}
 # The id of the key that all requests have, and that of one that they may change.
 OWN_KEY, SPARE_KEY = (os.environ.get(name) for name in ("OWN_KEY", "SPARE_KEY"))
 
-# Nor these, in any field: the characters of a text, whether it is JSON, and that 1.0 was not written as an integer.
+# Nor these, in any field: the characters of a text, whether it is JSON, that 1.0 was not written as an integer, and
+# that `fields` limits `include`.
 NO_VALUE = (
     "cannot be stored",
     "which is not a character",
     "is not JSON",
     "must be a JSON object",
     "Not a valid integer",
+    "names all fields of the response",
 )
+
+# If the schema of one of these refuses a value, the answer also has what the core refuses, such as an unknown type.
+WITH_THE_CORE = {
+    "/v1/runs",
+    "/v1/runs/batch",
+    "/v1/runs/{run_id}/clone",
+    "/v1/operations",
+    "/v1/operations/preview",
+}
 
 
 @schemathesis.hook
@@ -47,4 +58,6 @@ def what_fits_the_schema_is_not_refused_by_it(
     refused = response.json()
     if refused["detail"] == SOME_FIELDS:
         told = [error["detail"] for error in refused["errors"] if not UNTOLD & {*error["pointer"].split("/")}]
-        assert all(any(words in why for words in NO_VALUE) for why in told), response.text
+        cannot_be_told = [any(words in why for words in NO_VALUE) for why in told]
+        enough = any if case.method == "POST" and case.path in WITH_THE_CORE else all
+        assert not told or enough(cannot_be_told), response.text
