@@ -3005,87 +3005,11 @@ SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), job_type, coalesce(:'paylo
     :'natural_key', :'unique_mode', :'content_fingerprint',
     :'key', :'key_owner', :'request_fingerprint',
     :'who', 'queued'
-FROM rowcall.job_runs WHERE id = :'run_id' AND pruned_at IS NULL
+FROM rowcall.job_runs WHERE id = :'run_id' AND pruned_at IS NULL AND NOT EXISTS (
+    SELECT FROM rowcall.request_keys WHERE idempotency_key = :'key' AND key_owner = :'key_owner'
+)
 ON CONFLICT DO NOTHING
 RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(queue, job_type) END AS woken;
-ROLLBACK;
-
--- rowcall.queue.enqueue: ENQUEUE_ONE
--- For one run, because planning the statement for ten thousand takes longer than inserting one.
-\set job_type 'noop'
-\set payload '{"user_id": 1}'
-\set queue 'default'
-\set priority '0'
-\set run_at '2026-01-05T12:00:00+00:00'
-\set max_attempts '5'
-\set natural_key 'welcome:1'
-\set unique_mode 'ever'
-\set content_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
-\set key 'welcome:1'
-\set key_owner 'app'
-\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
-\set created_by 'cli:me'
-BEGIN;
-INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, status)
-OVERRIDING SYSTEM VALUE
-
-VALUES (DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
-        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
-        :'natural_key', :'unique_mode', :'content_fingerprint',
-        :'key', :'key_owner', :'request_fingerprint',
-        :'created_by', 'queued')
-ON CONFLICT DO NOTHING
-RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
-ROLLBACK;
-
--- rowcall.queue.enqueue: ENQUEUE_MANY
--- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
--- of their keys, so that callers with the same keys cannot deadlock.
-\set payloads '{"{\\"user_id\\": 1}"}'
-\set natural_keys '{"welcome:1"}'
-\set content_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
-\set keys '{"welcome:1"}'
-\set request_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
-\set job_type 'noop'
-\set queue 'default'
-\set priority '0'
-\set run_at '2026-01-05T12:00:00+00:00'
-\set max_attempts '5'
-\set unique_mode 'ever'
-\set key_owner 'app'
-\set created_by 'cli:me'
-BEGIN;
-WITH request AS MATERIALIZED (
-    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*
-    FROM ROWS FROM (
-        pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'natural_keys'::pg_catalog.text[]),
-        pg_catalog.unnest(:'content_fingerprints'::pg_catalog.text[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
-        pg_catalog.unnest(:'request_fingerprints'::pg_catalog.text[])
-    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
-    ORDER BY position
-), new AS (
-
-INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, status)
-OVERRIDING SYSTEM VALUE
-
-SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
-       coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
-       request.natural_key, :'unique_mode', request.content_fingerprint,
-       request.key, :'key_owner', request.request_fingerprint,
-       :'created_by', 'queued'
-FROM request
-ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
-ON CONFLICT DO NOTHING
-RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
-), woken AS MATERIALIZED (
-    SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
-)
-SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
-FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
 -- rowcall.queue.failures.count: LOCK
@@ -3459,20 +3383,192 @@ ROLLBACK;
 -- rowcall.queue.holders: FIND_HOLDERS
 -- A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
 -- reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
--- logical message makes it wait.  Each SELECT reads one unique index.
+-- logical message makes it wait.  Each SELECT reads one unique index.  A key of request_keys whose run does not exist is
+-- free.
 \set job_type 'noop'
 \set natural_keys '{"welcome:1"}'
 \set key_owner 'app'
 \set keys '{"welcome:1"}'
 BEGIN;
-SELECT id, held_key AS natural_key, NULL AS key, content_fingerprint AS fingerprint,
+SELECT id, held_key AS natural_key, NULL AS key, content_fingerprint AS fingerprint, false AS is_remembered,
     pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
 FROM rowcall.job_runs
 WHERE job_type OPERATOR(pg_catalog.=) :'job_type' AND held_key OPERATOR(pg_catalog.=) ANY(:'natural_keys'::text[])
 UNION ALL
-SELECT id, NULL, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
+SELECT id, NULL, idempotency_key, request_fingerprint, false, pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
 FROM rowcall.job_runs
-WHERE key_owner OPERATOR(pg_catalog.=) :'key_owner' AND idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
+WHERE key_owner OPERATOR(pg_catalog.=) :'key_owner' AND idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[])
+UNION ALL
+SELECT kept.run_id, NULL, kept.idempotency_key, kept.request_fingerprint, true,
+    pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
+FROM rowcall.request_keys AS kept JOIN rowcall.job_runs AS run ON run.id OPERATOR(pg_catalog.=) kept.run_id
+WHERE kept.key_owner OPERATOR(pg_catalog.=) :'key_owner'
+    AND kept.idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
+ROLLBACK;
+
+-- rowcall.queue.holders: REMEMBER
+-- Keys of requests that got an existing run, because it holds their natural key.  A row of another transaction that
+-- took one of these keys first stays as it is.
+\set key_owner 'app'
+\set keys '{"welcome:1"}'
+\set run_ids '{"1"}'
+\set request_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
+BEGIN;
+INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)
+SELECT kept.key, :'key_owner', kept.run_id, kept.request_fingerprint
+FROM ROWS FROM (
+    pg_catalog.unnest(:'keys'::pg_catalog.text[]), pg_catalog.unnest(:'run_ids'::pg_catalog.int8[]),
+    pg_catalog.unnest(:'request_fingerprints'::pg_catalog.text[])
+) AS kept(key, run_id, request_fingerprint)
+ORDER BY kept.key COLLATE pg_catalog."C"
+ON CONFLICT DO NOTHING
+RETURNING idempotency_key;
+ROLLBACK;
+
+-- rowcall.queue.holders: FREE_KEYS
+-- Deletes these keys from request_keys if their runs do not exist: a request has reserved its key, but inserted no run,
+-- or the run was deleted while the key was written.  A function with its owner's rights, because the enqueuing role can
+-- delete nothing.
+\set key_owner 'app'
+\set keys '{"welcome:1"}'
+BEGIN;
+SELECT rowcall.free_keys(:'key_owner', :'keys'::pg_catalog.text[]);
+ROLLBACK;
+
+-- rowcall.queue.insert: ENQUEUE_ONE
+-- For one run, because planning the statement for ten thousand takes longer than inserting one.
+\set job_type 'noop'
+\set payload '{"user_id": 1}'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set natural_key 'welcome:1'
+\set unique_mode 'ever'
+\set content_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set key 'welcome:1'
+\set key_owner 'app'
+\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set created_by 'cli:me'
+BEGIN;
+INSERT INTO rowcall.job_runs
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
+OVERRIDING SYSTEM VALUE
+
+VALUES (DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+        :'natural_key', :'unique_mode', :'content_fingerprint',
+        :'key', :'key_owner', :'request_fingerprint',
+        :'created_by', 'queued')
+ON CONFLICT DO NOTHING
+RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.insert: ENQUEUE_ONE_WITH_KEY
+-- The same for a run with an idempotency key.
+\set key 'welcome:1'
+\set key_owner 'app'
+\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set natural_key 'welcome:1'
+\set unique_mode 'ever'
+\set job_type 'noop'
+\set payload '{"user_id": 1}'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set content_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set created_by 'cli:me'
+BEGIN;
+WITH reserved AS (
+    INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)
+    SELECT :'key', :'key_owner', pg_catalog.nextval('rowcall.job_runs_id_seq'), :'request_fingerprint'
+    WHERE :'natural_key' IS NOT NULL AND :'unique_mode' OPERATOR(pg_catalog.<>) 'ever'
+    ON CONFLICT DO NOTHING
+    RETURNING run_id
+)
+
+INSERT INTO rowcall.job_runs
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
+OVERRIDING SYSTEM VALUE
+
+SELECT coalesce((SELECT run_id FROM reserved), pg_catalog.nextval('rowcall.job_runs_id_seq')),
+       :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+       coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+       :'natural_key', :'unique_mode', :'content_fingerprint',
+       :'key', :'key_owner', :'request_fingerprint',
+       :'created_by', 'queued'
+WHERE CASE WHEN :'natural_key' IS NOT NULL AND :'unique_mode' OPERATOR(pg_catalog.<>) 'ever' THEN EXISTS (SELECT FROM reserved)
+    ELSE NOT EXISTS (
+        SELECT FROM rowcall.request_keys
+        WHERE idempotency_key OPERATOR(pg_catalog.=) :'key' AND key_owner OPERATOR(pg_catalog.=) :'key_owner'
+    ) END
+ON CONFLICT DO NOTHING
+RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.insert: ENQUEUE_MANY
+-- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
+-- of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
+\set unique_mode 'ever'
+\set payloads '{"{\\"user_id\\": 1}"}'
+\set natural_keys '{"welcome:1"}'
+\set content_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
+\set keys '{"welcome:1"}'
+\set request_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
+\set key_owner 'app'
+\set job_type 'noop'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set created_by 'cli:me'
+BEGIN;
+WITH request AS MATERIALIZED (
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*,
+        given.key IS NOT NULL AND given.natural_key IS NOT NULL AND :'unique_mode' OPERATOR(pg_catalog.<>) 'ever' AS reserves
+    FROM ROWS FROM (
+        pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'natural_keys'::pg_catalog.text[]),
+        pg_catalog.unnest(:'content_fingerprints'::pg_catalog.text[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
+        pg_catalog.unnest(:'request_fingerprints'::pg_catalog.text[])
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
+    ORDER BY position
+), reserved AS (
+    INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)
+    SELECT key, :'key_owner', id, request_fingerprint FROM request WHERE reserves
+    ORDER BY key COLLATE pg_catalog."C", position
+    ON CONFLICT DO NOTHING
+    RETURNING run_id
+), remembered AS MATERIALIZED (
+    SELECT idempotency_key AS key FROM rowcall.request_keys
+    WHERE key_owner OPERATOR(pg_catalog.=) :'key_owner'
+        AND idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::pg_catalog.text[])
+), new AS (
+
+INSERT INTO rowcall.job_runs
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
+OVERRIDING SYSTEM VALUE
+
+SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
+       coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+       request.natural_key, :'unique_mode', request.content_fingerprint,
+       request.key, :'key_owner', request.request_fingerprint,
+       :'created_by', 'queued'
+FROM request
+    LEFT JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
+    LEFT JOIN remembered ON remembered.key OPERATOR(pg_catalog.=) request.key
+WHERE CASE WHEN request.reserves THEN reserved.run_id IS NOT NULL ELSE remembered.key IS NULL END
+ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
+ON CONFLICT DO NOTHING
+RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
+), woken AS MATERIALIZED (
+    SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
+)
+SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
+FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
 -- rowcall.queue.lease: UNLOCKED
@@ -5074,7 +5170,10 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan
 WITH page AS MATERIALIZED (
     SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, run.id || '/' || extract(epoch FROM run.updated_at) AS version,
         run.pruned_at IS NOT NULL AS bare,
-        run.pruned_at IS NULL AND coalesce(run.held_key, run.idempotency_key) IS NOT NULL AS stays
+        run.pruned_at IS NULL AND (
+    coalesce(run.held_key, run.idempotency_key) IS NOT NULL
+    OR EXISTS (SELECT FROM rowcall.request_keys WHERE request_keys.run_id = run.id)
+) AS stays
     FROM rowcall.job_runs AS run
     WHERE (run.created_at, run.id) > (:'after_created_at'::timestamptz, :'after_id'::bigint)
         AND run.created_at < now() - :'shortest' * interval '24 hours'
@@ -5096,13 +5195,17 @@ ROLLBACK;
 -- rowcall.queue.retention.prune: PRUNE
 -- Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
 -- are deleted with their attempts.  Any other run loses its payload and its details; its status stays, and so do its
--- keys with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
+-- keys with the fingerprints that distinguish a replay from different content.  Triggers delete the lines of both, and
+-- the further idempotency keys of those that are deleted.
 \set due '{"1"}'
 \set versions '{"1/1767614400.000000"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 WITH pruned AS MATERIALIZED (
-    SELECT id, coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
+    SELECT run.id, NOT (
+    coalesce(run.held_key, run.idempotency_key) IS NOT NULL
+    OR EXISTS (SELECT FROM rowcall.request_keys WHERE request_keys.run_id = run.id)
+) OR run.pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
     WHERE run.id = ANY(:'due'::bigint[]) AND run.id || '/' || extract(epoch FROM run.updated_at) = ANY(:'versions'::text[]) AND run.finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
 ), deleted AS (

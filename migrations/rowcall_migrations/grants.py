@@ -22,6 +22,8 @@ ENQUEUED = (
     *("created_by", "status"),
 )
 
+KEPT = ("idempotency_key", "key_owner", "run_id", "request_fingerprint")
+
 # The enqueuing role sees only the columns of a run that it needs to recognize a repeated request.
 ENQUEUE = {
     VERSION_TABLE: ("SELECT",),
@@ -29,6 +31,7 @@ ENQUEUE = {
         "SELECT (id, job_type, run_at, held_key, content_fingerprint, idempotency_key, key_owner, request_fingerprint)",
         f"INSERT ({', '.join(ENQUEUED)})",
     ),
+    "request_keys": (f"SELECT ({', '.join(KEPT)})", f"INSERT ({', '.join(KEPT)})"),
     "workers": ("SELECT (sleeps_until, queues, job_types)",),
 }
 
@@ -37,6 +40,7 @@ WORKER = {
     "job_definitions": READ_WRITE,
     "job_runs": ALL,
     "job_attempts": ALL,
+    "request_keys": ("SELECT", "INSERT"),
     "run_logs": ("SELECT", "INSERT", "DELETE"),
     "failure_counts": ALL,
     "run_counts": ALL,
@@ -56,6 +60,7 @@ API = {
     "job_definitions": READ_WRITE,
     "job_runs": READ_WRITE,
     "job_attempts": ("SELECT", "INSERT"),
+    "request_keys": ("SELECT", "INSERT"),
     "run_logs": ("SELECT",),
     "failure_counts": ("SELECT",),
     "run_counts": ("SELECT",),
@@ -92,7 +97,7 @@ END $$;
 REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM "{name}";
 GRANT USAGE ON SCHEMA rowcall TO "{name}";
 GRANT USAGE ON SEQUENCE rowcall.job_runs_id_seq TO "{name}";
-GRANT EXECUTE ON FUNCTION rowcall.wake(text, text) TO "{name}";
+GRANT EXECUTE ON FUNCTION rowcall.wake(text, text), rowcall.free_keys(text, text[]) TO "{name}";
 """
 
 

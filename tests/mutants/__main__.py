@@ -39,6 +39,7 @@ SENTENCES = (
             "enqueue",
             "sizes",
             "keys",
+            "remembered_keys",
             "clone",
             "seen",
             "run_log",
@@ -48,6 +49,7 @@ SENTENCES = (
     f"{FOLDER}operations/test_steering.py",
     f"{FOLDER}races/test_enqueue.py",
     f"{FOLDER}races/test_keys.py",
+    f"{FOLDER}races/test_remembered_keys.py",
     *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_policies", "archive", "erase")),
     f"{FOLDER}failures/test_count.py",
     "tests/worker/test_sleep.py",
@@ -61,7 +63,8 @@ MODEL = f"{FOLDER}model/test_model.py"
 # Files whose tests have another name.
 OWN_TESTS = {
     "claim_limited": "limits",
-    "holders": "keys",
+    "holders": "remembered_keys",
+    "insert": "enqueue",
     "sleepers": "sleep",
     "actions": "batches",
     "attempts": "count",

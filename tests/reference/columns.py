@@ -10,6 +10,7 @@ TABLES = {
     "job_definitions": "Definitions: job types with a payload and a schedule.",
     "job_runs": "What should run, and what happened.",
     "job_attempts": "The attempts that did not succeed; a success is on the run itself.",
+    "request_keys": "Idempotency keys of requests that got an existing run, or whose run can release its natural key.",
     "run_logs": "What handlers logged with `run.log`: the newest lines of each run.",
     "failure_counts": "Failed attempts, counted by minute, job type, queue and error.",
     "run_counts": "How attempts ended, and waiting and run times, counted by minute, job type and worker.",
@@ -99,6 +100,13 @@ COLUMNS = {
         "stack": "The stack trace.",
         "permanent": "True if another attempt cannot help.",
         "forensics": "For a child process: signal, exit code, peak memory, last progress.",
+    },
+    "request_keys": {
+        "idempotency_key": "The caller's key of the request.",
+        "key_owner": "Whose idempotency key it is: the app's, an API caller's, or the command line's.",
+        "run_id": "The run that the request got.",
+        "request_fingerprint": "The hash of the request's content; the same key with different content is refused.",
+        "created_at": "When it was stored.",
     },
     "run_logs": {
         "run_id": "The run.",

@@ -14,7 +14,7 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.errors import KeyConflict
+from rowcall.base.errors import KeyConflict, NaturalKeyConflict
 from rowcall.queue.run_log import LINES_MOST
 from rowcall.schema.tables import metadata
 from rowcall.status import Status
@@ -22,6 +22,7 @@ from rowcall_api.app import create_app
 from rowcall_example.tables import create_tables
 from tests.schema.catalogue import asked
 from tests.schema.conftest import Granted
+from tests.support.invoices import charging
 from tests.support.processes import rowcall
 from tests.support.psql import psql
 from tests.support.roles import Role, role
@@ -76,6 +77,24 @@ def test_enqueuing_works_in_the_callers_own_transaction_replays_included(enqueue
     engine.dispose()
 
 
+@pytest.mark.parametrize("duty", ["enqueuer", "worker", "server"])
+def test_a_request_that_gets_the_run_of_its_fact_keeps_its_key_with_the_rights_of_each_role(
+    request: pytest.FixtureRequest, duty: str
+) -> None:
+    by: Role = request.getfixturevalue(duty)
+    live = charging("live", "live")
+    with database.transaction(by.url) as connection:
+        first = queue.enqueue(connection, live, {"invoice_id": 1}, key="s")
+        with pytest.raises(NaturalKeyConflict):
+            queue.enqueue(connection, live, {"invoice_id": 1, "note": "other"}, key="t")
+        assert queue.enqueue(connection, live, {"invoice_id": 1}, key="t").replayed
+        queue.enqueue_many(connection, live, [{"invoice_id": 1}, {"invoice_id": 2}], keys=["u", None])
+    asked(by.owners_url, "UPDATE rowcall.job_runs SET status = 'succeeded', finished_at = now()")
+    with database.transaction(by.url) as connection:
+        again = queue.enqueue(connection, live, {"invoice_id": 1}, key="t")
+    assert again == queue.Enqueued(first.run_id, replayed=True)
+
+
 def test_enqueuing_by_command_works(enqueuer: Role, environment: dict[str, str]) -> None:
     done = rowcall({**environment, "DATABASE_URL": enqueuer.url}, "enqueue", "noop", "{}")
     assert done.returncode == 0, done.stderr
@@ -94,6 +113,9 @@ def test_the_enqueuing_role_can_do_nothing_else(enqueuer: Role, table: str) -> N
         refused(enqueuer, "SELECT payload FROM rowcall.job_runs")
         refused(enqueuer, "UPDATE rowcall.job_runs SET priority = 0")
         refused(enqueuer, "INSERT INTO rowcall.job_runs (job_type, attempts) VALUES ('noop', 3)")
+    elif table == "request_keys":
+        refused(enqueuer, "INSERT INTO rowcall.request_keys (created_at) VALUES (now())")
+        refused(enqueuer, "UPDATE rowcall.request_keys SET run_id = 1")
     else:
         refused(enqueuer, f"INSERT INTO rowcall.{table} DEFAULT VALUES")
 

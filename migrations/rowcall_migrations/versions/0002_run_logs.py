@@ -1,4 +1,7 @@
-"""Runs keep what handlers log; failures and ends of attempts are counted by minute; operations change many runs."""
+"""Runs keep what handlers log; failures and ends of attempts are counted by minute; operations change many runs.
+
+A run can have further idempotency keys.
+"""
 
 from alembic import op
 
@@ -138,6 +141,36 @@ ONE_SIDE = REFUSE_AUDIT_CHANGE.format(
 )
 BOTH_SIDES = REFUSE_AUDIT_CHANGE.format(unchanged_before="", unchanged_after="")
 
+# Code of 0001 prunes beside this schema too, so the database deletes the keys with their run, with the owner's rights.
+# The enqueuing role can free only keys that belong to no run.
+REQUEST_KEYS = """
+CREATE TABLE rowcall.request_keys (
+    idempotency_key text NOT NULL,
+    key_owner text NOT NULL,
+    run_id bigint NOT NULL,
+    request_fingerprint text NOT NULL,
+    created_at timestamptz DEFAULT now() NOT NULL,
+    CONSTRAINT request_keys_pkey PRIMARY KEY (idempotency_key, key_owner)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false);
+CREATE INDEX request_keys_run ON rowcall.request_keys (run_id);
+CREATE FUNCTION rowcall.delete_request_keys() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM rowcall.request_keys WHERE run_id = OLD.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER job_runs_keys_deleted AFTER DELETE ON rowcall.job_runs
+    FOR EACH ROW EXECUTE FUNCTION rowcall.delete_request_keys();
+CREATE FUNCTION rowcall.free_keys(owner text, keys text[]) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    DELETE FROM rowcall.request_keys
+    WHERE key_owner = owner AND idempotency_key = ANY(keys)
+        AND NOT EXISTS (SELECT FROM rowcall.job_runs WHERE id = request_keys.run_id);
+END
+$$
+"""
 
 # How often a worker sends a heartbeat; older code writes NULL.
 HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double precision"
@@ -150,14 +183,18 @@ def upgrade() -> None:
     op.execute(FAILURE_COUNTS)
     op.execute(RUN_COUNTS)
     op.execute(OPERATIONS)
+    op.execute(REQUEST_KEYS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
 
 
 def downgrade() -> None:
-    """Drop it, with all lines, counts and operations, and restore the function."""
+    """Drop it, with all lines, counts, operations and further keys, and restore the function."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
+    op.execute("DROP TRIGGER job_runs_keys_deleted ON rowcall.job_runs")
+    op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[])")
+    op.execute("DROP TABLE rowcall.request_keys")
     op.execute("DROP TABLE rowcall.operation_refusals, rowcall.operations")
     op.execute("DROP TABLE rowcall.run_counts, rowcall.worker_versions")
     op.execute("DROP TABLE rowcall.failure_counts")

@@ -10,7 +10,7 @@ from rowcall.definitions.store import locked_definition
 from rowcall.definitions.tick import clock
 from rowcall.job_types import Catalogue
 from rowcall.queue.enqueue import enqueue_prepared, fingerprint_of
-from rowcall.queue.holders import checked_key
+from rowcall.queue.holders import Holder, checked_key, remember
 from rowcall.queue.views.results import Enqueued
 
 SET_DEFINITION = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"
@@ -42,6 +42,9 @@ def run_now(
     except NaturalKeyConflict as conflict:
         # The other run may differ, for example in priority, but it is about the same fact.
         outcome = Enqueued(conflict.run_id, replayed=True)
+        if run.keys.key is not None:
+            kept = {run.keys.key: Holder(conflict.run_id, run.keys.request_fingerprint)}
+            remember(connection, operator.key_owner, kept)
     if not outcome.replayed:
         fetch_all(connection, SET_DEFINITION, {"definition_id": row["id"], "run_id": outcome.run_id})
     record(connection, operator.who, "run now", "definition", row["id"], None, vars(outcome), operator.request_id)

@@ -10,16 +10,9 @@ from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
 from rowcall.base.errors import NaturalKeyHeld
 from rowcall.base.timestamps import in_utc
 from rowcall.job_types import catalogue
-from rowcall.queue.enqueue import (
-    INSERT,
-    IS_DUE,
-    NEXT_ID,
-    UNLESS_A_KEY_IS_TAKEN,
-    check_options,
-    fingerprint_of,
-    stored_text,
-)
+from rowcall.queue.enqueue import check_options, fingerprint_of, stored_text
 from rowcall.queue.holders import Keys, checked_key, find_holders, natural_key_of, replayed
+from rowcall.queue.insert import INSERT, IS_DUE, NEXT_ID, UNLESS_A_KEY_IS_TAKEN
 from rowcall.queue.operate import check_version, refused
 from rowcall.queue.views.inspect import lock_run
 from rowcall.queue.views.results import Enqueued
@@ -34,7 +27,9 @@ SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(qu
     %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
     %(key)s, %(key_owner)s, %(request_fingerprint)s,
     %(who)s, '{Status.QUEUED}'
-FROM rowcall.job_runs WHERE id = %(run_id)s AND pruned_at IS NULL
+FROM rowcall.job_runs WHERE id = %(run_id)s AND pruned_at IS NULL AND NOT EXISTS (
+    SELECT FROM rowcall.request_keys WHERE idempotency_key = %(key)s AND key_owner = %(key_owner)s
+)
 {UNLESS_A_KEY_IS_TAKEN}
 RETURNING id, CASE WHEN {IS_DUE} THEN rowcall.wake(queue, job_type) END AS woken
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -16,9 +15,18 @@ from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import ATTEMPTS_MOST, NAME, PRIORITY_FIRST, PRIORITY_LAST
-from rowcall.queue.holders import Keys, checked_key, find_holders, natural_key_of, replayed
+from rowcall.queue.holders import (
+    Holder,
+    Keys,
+    checked_key,
+    find_holders,
+    free_keys,
+    natural_key_of,
+    remember,
+    replayed,
+)
+from rowcall.queue.insert import ENQUEUE_MANY, ENQUEUE_ONE, ENQUEUE_ONE_WITH_KEY
 from rowcall.queue.views.results import Enqueued
-from rowcall.status import Status
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.
 PAYLOAD_BYTES = 64 * 1024
@@ -31,60 +39,6 @@ IN_PROCESS = "app"
 
 # The run whose handler enqueues, as `run 4711`: it begins the `created_by` of the new runs.
 PARENT: ContextVar[str | None] = ContextVar("rowcall_parent", default=None)
-
-# The unique indexes job_runs_idempotency_key and job_runs_held_key decide between equal keys: INSERT ... ON CONFLICT
-# waits for the winner's commit, and then does not return the losing row.  The commit also wakes a sleeping worker.
-# Functions, operators and types are schema-qualified, because these statements run in callers' transactions, whose
-# search_path may contain other objects with the same names.
-INSERT = """
-INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, status)
-OVERRIDING SYSTEM VALUE
-"""
-NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
-UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
-IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
-
-# For one run, because planning the statement for ten thousand takes longer than inserting one.
-ENQUEUE_ONE = f"""{INSERT}
-VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
-        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
-        %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
-        %(key)s, %(key_owner)s, %(request_fingerprint)s,
-        %(created_by)s, '{Status.QUEUED}')
-{UNLESS_A_KEY_IS_TAKEN}
-RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
-"""
-
-# Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
-# of their keys, so that callers with the same keys cannot deadlock.
-ENQUEUE_MANY = f"""
-WITH request AS MATERIALIZED (
-    SELECT {NEXT_ID} AS id, given.*
-    FROM ROWS FROM (
-        pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(natural_keys)s::pg_catalog.text[]),
-        pg_catalog.unnest(%(content_fingerprints)s::pg_catalog.text[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
-        pg_catalog.unnest(%(request_fingerprints)s::pg_catalog.text[])
-    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
-    ORDER BY position
-), new AS (
-{INSERT}
-SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
-       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
-       request.natural_key, %(unique_mode)s, request.content_fingerprint,
-       request.key, %(key_owner)s, request.request_fingerprint,
-       %(created_by)s, '{Status.QUEUED}'
-FROM request
-ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
-{UNLESS_A_KEY_IS_TAKEN}
-RETURNING id, {IS_DUE} AS is_due
-), woken AS MATERIALIZED (
-    SELECT rowcall.wake(%(queue)s, %(job_type)s) FROM new WHERE is_due LIMIT 1
-)
-SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
-FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
-"""
 
 
 class Prepared(NamedTuple):
@@ -177,16 +131,24 @@ def enqueue_prepared(
     If the run that has a key is pruned before it is looked up, the key is free: try again.
     """
     for _ in range(TRIES - 1):
-        with suppress(KeyGone):
+        try:
             return _enqueued(connection, requests, columns)
+        except KeyGone:
+            free_keys(connection, columns["key_owner"], [request.keys for request in requests])
     return _enqueued(connection, requests, columns)
 
 
 def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]) -> list[Enqueued]:
     if len(requests) == 1:
         [request] = requests
-        rows = fetch_all(connection, ENQUEUE_ONE, {**columns, "payload": request.payload, **request.keys._asdict()})
-        return outcomes_of(connection, requests, columns, rows)
+        sql = ENQUEUE_ONE if request.keys.key is None else ENQUEUE_ONE_WITH_KEY
+        rows = fetch_all(connection, sql, {**columns, "payload": request.payload, **request.keys._asdict()})
+        try:
+            return outcomes_of(connection, requests, columns, rows)
+        except KeyTaken:
+            # A caller that catches the conflict and continues must find its key as free as before.
+            free_keys(connection, columns["key_owner"], [request.keys])
+            raise
     arrays = {
         "payloads": [request.payload for request in requests],
         **{f"{name}s": [getattr(request.keys, name) for request in requests] for name in Keys._fields},
@@ -200,11 +162,16 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
 def outcomes_of(
     connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any], rows: Sequence[Row]
 ) -> list[Enqueued]:
-    """Return the outcome of each request, in order: `rows` are the new runs; the keys of the others are taken."""
+    """Return the outcome of each request, in order: `rows` are the new runs; the keys of the others are taken.
+
+    An idempotency key whose request gets the run that holds its natural key belongs to that run from now on, as if the
+    run had been requested with it.
+    """
     new = {row["position"]: row["id"] for row in rows}
     left = [request.keys for position, request in enumerate(requests, 1) if position not in new]
     holders = find_holders(connection, columns["job_type"], columns["key_owner"], left)
     outcomes = []
+    remembered: dict[str, Holder] = {}
     for position, request in enumerate(requests, 1):
         try:
             known = position not in new
@@ -215,7 +182,12 @@ def outcomes_of(
             if error.other is not None:
                 error.between(f"request {error.other + 1}", f"request {position}")
             raise
+        key = request.keys.key
+        if known and key is not None and key not in holders.requests:
+            holders.requests[key] = remembered[key] = Holder(run_id, request.keys.request_fingerprint)
         outcomes.append(Enqueued(run_id, replayed=known))
+    if remembered:
+        remember(connection, columns["key_owner"], remembered)
     return outcomes
 
 

@@ -12,17 +12,43 @@ from rowcall.job_types.declaration import KEY_CHARACTERS
 
 # A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
 # reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
-# logical message makes it wait.  Each SELECT reads one unique index.
+# logical message makes it wait.  Each SELECT reads one unique index.  A key of request_keys whose run does not exist is
+# free.
 FIND_HOLDERS = """
-SELECT id, held_key AS natural_key, NULL AS key, content_fingerprint AS fingerprint,
+SELECT id, held_key AS natural_key, NULL AS key, content_fingerprint AS fingerprint, false AS is_remembered,
     pg_catalog.pg_logical_emit_message(true, 'rowcall', '') AS replicated
 FROM rowcall.job_runs
 WHERE job_type OPERATOR(pg_catalog.=) %(job_type)s AND held_key OPERATOR(pg_catalog.=) ANY(%(natural_keys)s::text[])
 UNION ALL
-SELECT id, NULL, idempotency_key, request_fingerprint, pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
+SELECT id, NULL, idempotency_key, request_fingerprint, false, pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
 FROM rowcall.job_runs
 WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
+UNION ALL
+SELECT kept.run_id, NULL, kept.idempotency_key, kept.request_fingerprint, true,
+    pg_catalog.pg_logical_emit_message(true, 'rowcall', '')
+FROM rowcall.request_keys AS kept JOIN rowcall.job_runs AS run ON run.id OPERATOR(pg_catalog.=) kept.run_id
+WHERE kept.key_owner OPERATOR(pg_catalog.=) %(key_owner)s
+    AND kept.idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::text[])
 """
+
+# Keys of requests that got an existing run, because it holds their natural key.  A row of another transaction that
+# took one of these keys first stays as it is.
+REMEMBER = """
+INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)
+SELECT kept.key, %(key_owner)s, kept.run_id, kept.request_fingerprint
+FROM ROWS FROM (
+    pg_catalog.unnest(%(keys)s::pg_catalog.text[]), pg_catalog.unnest(%(run_ids)s::pg_catalog.int8[]),
+    pg_catalog.unnest(%(request_fingerprints)s::pg_catalog.text[])
+) AS kept(key, run_id, request_fingerprint)
+ORDER BY kept.key COLLATE pg_catalog."C"
+ON CONFLICT DO NOTHING
+RETURNING idempotency_key
+"""
+
+# Deletes these keys from request_keys if their runs do not exist: a request has reserved its key, but inserted no run,
+# or the run was deleted while the key was written.  A function with its owner's rights, because the enqueuing role can
+# delete nothing.
+FREE_KEYS = "SELECT rowcall.free_keys(%(key_owner)s, %(keys)s::pg_catalog.text[])"
 
 KEY_RULE = f"must be 1 to {KEY_CHARACTERS} printable characters"
 
@@ -82,9 +108,32 @@ def find_holders(connection: Connection, job_type: str, key_owner: str, requests
         holder = Holder(row["id"], row["fingerprint"])
         if row["key"] is None:
             found.facts[row["natural_key"]] = holder
+        elif row["is_remembered"]:
+            found.requests.setdefault(row["key"], holder)
         else:
             found.requests[row["key"]] = holder
     return found
+
+
+def remember(connection: Connection, key_owner: str, requests: Mapping[str, Holder]) -> None:
+    """Store which runs these idempotency keys belong to; raise KeyGone if another request has just taken one."""
+    keys = sorted(requests)
+    free_keys(connection, key_owner, [Keys(key=key) for key in keys])
+    parameters = {
+        "key_owner": key_owner,
+        "keys": keys,
+        "run_ids": [requests[key].run_id for key in keys],
+        "request_fingerprints": [requests[key].fingerprint for key in keys],
+    }
+    if len(fetch_all(connection, REMEMBER, parameters)) < len(keys):
+        raise KeyGone
+
+
+def free_keys(connection: Connection, key_owner: str, requests: Sequence[Keys]) -> None:
+    """Free the idempotency keys that belong to no run, though they are stored."""
+    keys = [one.key for one in requests if one.key is not None]
+    if keys:
+        fetch_all(connection, FREE_KEYS, {"key_owner": key_owner, "keys": keys})
 
 
 def replayed(holders: Holders, job_type: str, keys: Keys) -> int:

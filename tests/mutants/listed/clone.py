@@ -12,10 +12,20 @@ CLONE = [
         ("clone copies a pruned run", " AND pruned_at IS NULL", ""),
         ("clone ignores the new payload", "coalesce(%(payload)s::jsonb, payload)", "payload"),
         ("a clone is due at once, although a time was given", "coalesce(%(run_at)s::timestamptz, now())", "now()"),
-        ("a clone has no key", "%(key)s", "NULL"),
+        ("a clone has no key", "%(content_fingerprint)s, %(key)s", "%(content_fingerprint)s, NULL"),
         ("a clone has no natural key", "%(natural_key)s", "NULL"),
         ("a clone's natural key is unique for ever", "%(unique_mode)s", "'ever'"),
-        ("a clone's key belongs to all callers", "%(key_owner)s", "'app'"),
+        (
+            "a clone's key belongs to all callers",
+            "%(key_owner)s, %(request_fingerprint)s",
+            "'app', %(request_fingerprint)s",
+        ),
+        (
+            "a clone takes the key that another run has besides",
+            "WHERE idempotency_key = %(key)s AND",
+            "WHERE false AND",
+        ),
+        ("a clone misses a key of another caller", " AND key_owner = %(key_owner)s", ""),
     ),
     *at(
         "clone.py",

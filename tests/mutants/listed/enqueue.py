@@ -6,7 +6,7 @@ from tests.mutants.mutant import at
 
 ENQUEUE = [
     *at(
-        "enqueue.py",
+        "insert.py",
         "INSERT",
         (
             "a key is stored as the creator",
@@ -15,26 +15,74 @@ ENQUEUE = [
         ),
     ),
     *at(
-        "enqueue.py",
+        "insert.py",
         "UNLESS_A_KEY_IS_TAKEN",
         ("a second run for one key is inserted", "ON CONFLICT DO NOTHING", ""),
     ),
     *at(
-        "enqueue.py",
+        "insert.py",
         "ENQUEUE_ONE",
-        ("a key is not stored", "%(key)s", "NULL"),
         ("a natural key is not stored", "%(natural_key)s", "NULL"),
         ("natural keys of every type are unique for ever", "%(unique_mode)s", "'ever'"),
-        ("all callers share one namespace", "%(key_owner)s", "'app'"),
+        ("a run without a key belongs to the app", "%(key_owner)s", "'app'"),
         ("every run is due at once", "coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now())", "now()"),
     ),
     *at(
-        "enqueue.py",
+        "insert.py",
+        "RESERVE",
+        ("a key is reserved for the caller's name", "(idempotency_key, key_owner,", "(key_owner, idempotency_key,"),
+    ),
+    *at(
+        "insert.py",
+        "CAN_BE_RELEASED",
+        ("no key is reserved", "%(unique_mode)s OPERATOR(pg_catalog.<>) 'ever'", "false"),
+        ("only keys of live facts are reserved", "<>) 'ever'", "=) 'live'"),
+    ),
+    *at(
+        "insert.py",
+        "ENQUEUE_ONE_WITH_KEY",
+        ("a key is not stored", "%(content_fingerprint)s, %(key)s", "%(content_fingerprint)s, NULL"),
+        ("a natural key beside a key is not stored", "%(natural_key)s, %(unique_mode)s,", "NULL, %(unique_mode)s,"),
+        (
+            "all callers share one namespace",
+            "%(key_owner)s, %(request_fingerprint)s, %(created_by)s",
+            "'app', %(request_fingerprint)s, %(created_by)s",
+        ),
+        ("all callers reserve in one namespace", "SELECT %(key)s, %(key_owner)s", "SELECT %(key)s, 'app'"),
+        ("a reserved key has another run", "coalesce((SELECT run_id FROM reserved), {NEXT_ID})", "{NEXT_ID}"),
+        ("a run with a taken key is inserted", "THEN EXISTS (SELECT FROM reserved)", "THEN true"),
+        ("a remembered key enqueues a run", "ELSE NOT EXISTS (", "ELSE EXISTS (SELECT) OR EXISTS ("),
+        (
+            "a key that is remembered for another caller is taken",
+            " AND key_owner OPERATOR(pg_catalog.=) %(key_owner)s",
+            "",
+        ),
+        (
+            "every run with a key is due at once",
+            "coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now())",
+            "now()",
+        ),
+    ),
+    *at(
+        "insert.py",
         "ENQUEUE_MANY",
+        ("enqueue_many reserves keys in one namespace", "SELECT key, %(key_owner)s", "SELECT key, 'app'"),
+        ("keys are reserved in any order", 'ORDER BY key COLLATE pg_catalog."C", position ON', "ON"),
+        ("enqueue_many: a run with a taken key is inserted", "THEN reserved.run_id IS NOT NULL", "THEN true"),
+        ("enqueue_many: a remembered key enqueues a run", "ELSE remembered.key IS NULL END", "ELSE true END"),
+        (
+            "enqueue_many: a key that is remembered for another caller is taken",
+            "key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND ",
+            "",
+        ),
         ("enqueue_many does not store keys", "request.key, %(key_owner)s", "NULL, %(key_owner)s"),
         ("enqueue_many does not store natural keys", "request.natural_key, %(unique_mode)s", "NULL, %(unique_mode)s"),
-        ("enqueue_many does not store unique modes", "%(unique_mode)s", "'ever'"),
-        ("enqueue_many: all callers share one namespace", "%(key_owner)s", "'app'"),
+        (
+            "enqueue_many does not store unique modes",
+            "request.natural_key, %(unique_mode)s",
+            "request.natural_key, 'ever'",
+        ),
+        ("enqueue_many: all callers share one namespace", "request.key, %(key_owner)s", "request.key, 'app'"),
         ("natural keys are locked in any order", 'ORDER BY request.natural_key COLLATE pg_catalog."C", ', "ORDER BY "),
         ("keys are locked in the order of payloads", 'request.key COLLATE pg_catalog."C", ', ""),
         (
@@ -48,7 +96,40 @@ ENQUEUE = [
         "holders.py",
         "FIND_HOLDERS",
         ("a run of another type holds a natural key", "job_type OPERATOR(pg_catalog.=) %(job_type)s AND ", ""),
-        ("another caller's request is replayed", "key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND ", ""),
+        ("another caller's request is replayed", "WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND", "WHERE"),
+        (
+            "the key that another caller's run has besides is replayed",
+            "WHERE kept.key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND",
+            "WHERE",
+        ),
+        (
+            "a key belongs to a run that does not exist",
+            "JOIN rowcall.job_runs AS run ON run.id OPERATOR(pg_catalog.=) kept.run_id",
+            "",
+        ),
+    ),
+    *at(
+        "holders.py",
+        "REMEMBER",
+        ("keys are remembered in one namespace", "SELECT kept.key, %(key_owner)s", "SELECT kept.key, 'app'"),
+        ("keys are remembered in any order", 'ORDER BY kept.key COLLATE pg_catalog."C"', ""),
+        ("a key that another request takes first is an error", "ON CONFLICT DO NOTHING", ""),
+    ),
+    *at("holders.py", "find_holders", ("a remembered key hides a run's own", "setdefault(", "__setitem__(")),
+    *at(
+        "holders.py",
+        "remember",
+        (
+            "a reserved key stays with no run",
+            "free_keys(connection, key_owner, [Keys(key=key) for key in keys])",
+            "pass",
+        ),
+        ("a key that another request took is ignored", "< len(keys):", "< 0:"),
+    ),
+    *at(
+        "enqueue.py",
+        "enqueue_prepared",
+        ("the key of a deleted run stays taken", "free_keys(", "(lambda *ignored: None)("),
     ),
     *at(
         "holders.py",

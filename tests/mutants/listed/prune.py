@@ -52,16 +52,29 @@ PRUNE = [
     ),
     *at(
         "retention/prune.py",
+        "HAS_A_KEY",
+        (
+            "natural keys are deleted with their runs",
+            "coalesce(run.held_key, run.idempotency_key)",
+            "run.idempotency_key",
+        ),
+        (
+            "keys of further requests are deleted with their runs",
+            "OR EXISTS (SELECT FROM rowcall.request_keys WHERE request_keys.run_id = run.id)",
+            "",
+        ),
+    ),
+    *at(
+        "retention/prune.py",
         "PRUNE",
         ("live runs are pruned", " AND run.finished_at IS NOT NULL", ""),
         ("pruning waits for a locked run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
         (
             "keys are deleted with their runs",
-            "coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes",
+            "NOT {HAS_A_KEY} OR run.pruned_at IS NOT NULL AS goes",
             "true AS goes",
         ),
-        ("natural keys are deleted with their runs", "coalesce(held_key, idempotency_key)", "idempotency_key"),
-        ("bare rows are never deleted", " OR pruned_at IS NOT NULL AS goes", " AS goes"),
+        ("bare rows are never deleted", " OR run.pruned_at IS NOT NULL AS goes", " AS goes"),
         ("every pruned run is deleted", "FROM pruned WHERE goes)", "FROM pruned)"),
         ("attempts are kept", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE false"),
         ("attempts of other runs are deleted", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE true"),

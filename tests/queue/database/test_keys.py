@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import pytest
 from marshmallow import Schema, fields
 
 from rowcall import queue
-from rowcall.access.audit import Operator
-from rowcall.base.database import PgConnection, fetch_all, fetch_value
+from rowcall.base.database import PgConnection, fetch_value
 from rowcall.base.errors import DeclarationError, KeyConflict, NaturalKeyConflict, NaturalKeyHeld
-from rowcall.job_types import Catalogue, JobType
-from rowcall.queue import Enqueued, Failure, Lease, enqueue, enqueue_many
+from rowcall.job_types import JobType
+from rowcall.queue import Enqueued, enqueue, enqueue_many
 from rowcall.queue.operations import Action
 from rowcall.status import Status
+from tests.support.invoices import OPERATOR, TYPES, Invoice, charge, charging, declare, end
 from tests.support.operations import done, refusals
 from tests.support.rows import row_of
-
-OPERATOR = Operator("a test")
-
-
-class Invoice(Schema):
-    """An invoice."""
-
-    invoice_id = fields.Integer(required=True)
-    note = fields.String(load_default="")
-
-
-def charging(name: str, unique: str = "ever") -> JobType:
-    return JobType(name, schema=Invoice, key=lambda payload: str(payload["invoice_id"]), unique=unique)
-
-
-TYPES = [charging("charge"), charging("refund"), charging("until_failed", "until_failed"), charging("live", "live")]
-
-
-def declare(monkeypatch: pytest.MonkeyPatch, *job_types: JobType) -> None:
-    """Make these the app's job types."""
-    module = ModuleType("job_types")
-    vars(module).update({job_type.name: job_type for job_type in job_types})
-    known = Catalogue(module)
-    for room in ("enqueue", "clone"):
-        monkeypatch.setattr(import_module(f"rowcall.queue.{room}"), "catalogue", lambda: known)
 
 
 @pytest.fixture(autouse=True)
@@ -60,27 +33,9 @@ def test_two_requests_of_one_call_with_one_natural_key_are_named_both(connection
     assert str(said.value).endswith(": send only one of them, or the same content in both")
 
 
-def charge(connection: PgConnection, invoice: int = 7, job_type: str = "charge", **options: Any) -> Enqueued:
-    return enqueue(connection, job_type, {"invoice_id": invoice}, **options)
-
-
 def runs(connection: PgConnection) -> int:
     found: int = fetch_value(connection, "SELECT count(*) FROM rowcall.job_runs")
     return found
-
-
-def end(connection: PgConnection, run_id: int, status: Status) -> None:
-    """End the run as its worker, or an operator, does."""
-    if status is Status.CANCELLED:
-        queue.cancel_any(connection, run_id, OPERATOR)
-        return
-    locked = "UPDATE rowcall.job_runs SET status = 'running', lease_no = 1, attempts = 1, locked_by = 'worker-1',"
-    fetch_all(connection, f"{locked} locked_until = now() + interval '1 hour' WHERE id = {run_id}")
-    lease = Lease("worker-1", run_id, 1)
-    if status is Status.SUCCEEDED:
-        queue.succeed(connection, [queue.Done(lease, None)])
-    else:
-        queue.give_up(connection, lease, Failure("no", "ValueError"))
 
 
 @pytest.mark.parametrize("key", [None, "another request"])
@@ -88,9 +43,9 @@ def test_a_fact_that_has_a_run_gets_no_second_one_whatever_the_callers_key(
     connection: PgConnection, key: str | None
 ) -> None:
     first = charge(connection, key="a request")
-    assert charge(connection, key=key) == Enqueued(first.run_id, replayed=True)
     with pytest.raises(NaturalKeyConflict, match=f"run {first.run_id} of charge holds the natural key '7'"):
         charge(connection, key=key, priority=1)
+    assert charge(connection, key=key) == Enqueued(first.run_id, replayed=True)
     assert runs(connection) == 1
 
 

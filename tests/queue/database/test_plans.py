@@ -16,7 +16,6 @@ from rowcall.queue.claims.claim_limited import CLAIM_LIMITED
 from rowcall.queue.claims.request import ClaimRequest, with_lanes
 from rowcall.queue.claims.sweep import FIRST_PLACE, OPEN_MOST, SWEEP
 from rowcall.queue.clone import CHANGEABLE, CLONE
-from rowcall.queue.enqueue import ENQUEUE_MANY
 from rowcall.queue.finish import (
     CANCELLED,
     FAIL,
@@ -30,6 +29,7 @@ from rowcall.queue.finish import (
 )
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.holders import FIND_HOLDERS, Keys
+from rowcall.queue.insert import ENQUEUE_MANY
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, OWNED, SAVE, Lease, parameters_of
 from rowcall.queue.operate import RESCHEDULE, RETRY, RUN_NOW
 from rowcall.queue.operations.actions import Action, change_many

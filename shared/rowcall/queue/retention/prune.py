@@ -21,13 +21,19 @@ VERSION = "run.id || '/' || extract(epoch FROM run.updated_at)"
 # How many days this run is kept after it finished: by its type and status, else by its status.
 DAYS = "coalesce(%(types)s::jsonb -> page.job_type ->> page.status, %(days)s::jsonb ->> page.status)::float8"
 
+# Whether a request for this run can be repeated: it holds its natural key, or an idempotency key belongs to it.
+HAS_A_KEY = """(
+    coalesce(run.held_key, run.idempotency_key) IS NOT NULL
+    OR EXISTS (SELECT FROM rowcall.request_keys WHERE request_keys.run_id = run.id)
+)"""
+
 # Reads one range of job_runs_created, no longer than a page even if few of its rows are due.  No run finishes before it
 # is created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
 PAGE = f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
     SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, {VERSION} AS version,
         run.pruned_at IS NOT NULL AS bare,
-        run.pruned_at IS NULL AND coalesce(run.held_key, run.idempotency_key) IS NOT NULL AS stays
+        run.pruned_at IS NULL AND {HAS_A_KEY} AS stays
     FROM rowcall.job_runs AS run
     WHERE (run.created_at, run.id) > (%(after_created_at)s::timestamptz, %(after_id)s::bigint)
         AND run.created_at < now() - %(shortest)s * interval '24 hours'
@@ -54,10 +60,11 @@ EMPTIED = """payload = '{}', result = NULL, progress = NULL, last_error = NULL, 
 
 # Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
 # are deleted with their attempts.  Any other run loses its payload and its details; its status stays, and so do its
-# keys with the fingerprints that distinguish a replay from different content.  A trigger deletes the lines of both.
+# keys with the fingerprints that distinguish a replay from different content.  Triggers delete the lines of both, and
+# the further idempotency keys of those that are deleted.
 PRUNE = f"""{BY_INDEX}
 WITH pruned AS MATERIALIZED (
-    SELECT id, coalesce(held_key, idempotency_key) IS NULL OR pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
+    SELECT run.id, NOT {HAS_A_KEY} OR run.pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
     WHERE {IS_UNCHANGED} AND run.finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
 ), deleted AS (

@@ -1,0 +1,107 @@
+"""The statements that insert queued runs, unless a key is taken.
+
+The unique indexes job_runs_idempotency_key and job_runs_held_key decide between equal keys: INSERT ... ON CONFLICT
+waits for the winner's commit, and then does not return the losing row.  The commit also wakes a sleeping worker.
+
+An idempotency key can also belong to a run that another request has enqueued: request_keys has these keys.  For a
+request whose natural key the existing run may release before the request is repeated, this must be decided by a unique
+index too, so such a request reserves its key there before it inserts its run.  Any other request only looks there: if
+it misses a key that is just being written, the two requests differ in content.
+
+Functions, operators and types are schema-qualified, because these statements run in callers' transactions, whose
+search_path may contain other objects with the same names.
+"""
+
+from __future__ import annotations
+
+from rowcall.status import Status
+
+INSERT = """
+INSERT INTO rowcall.job_runs
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
+OVERRIDING SYSTEM VALUE
+"""
+NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
+UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
+IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
+RESERVE = """
+    INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)"""
+CAN_BE_RELEASED = "%(unique_mode)s OPERATOR(pg_catalog.<>) 'ever'"
+
+# For one run, because planning the statement for ten thousand takes longer than inserting one.
+ENQUEUE_ONE = f"""{INSERT}
+VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
+        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+        %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
+        %(key)s, %(key_owner)s, %(request_fingerprint)s,
+        %(created_by)s, '{Status.QUEUED}')
+{UNLESS_A_KEY_IS_TAKEN}
+RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
+"""
+
+# The same for a run with an idempotency key.
+ENQUEUE_ONE_WITH_KEY = f"""
+WITH reserved AS ({RESERVE}
+    SELECT %(key)s, %(key_owner)s, {NEXT_ID}, %(request_fingerprint)s
+    WHERE %(natural_key)s IS NOT NULL AND {CAN_BE_RELEASED}
+    ON CONFLICT DO NOTHING
+    RETURNING run_id
+)
+{INSERT}
+SELECT coalesce((SELECT run_id FROM reserved), {NEXT_ID}),
+       %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
+       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+       %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
+       %(key)s, %(key_owner)s, %(request_fingerprint)s,
+       %(created_by)s, '{Status.QUEUED}'
+WHERE CASE WHEN %(natural_key)s IS NOT NULL AND {CAN_BE_RELEASED} THEN EXISTS (SELECT FROM reserved)
+    ELSE NOT EXISTS (
+        SELECT FROM rowcall.request_keys
+        WHERE idempotency_key OPERATOR(pg_catalog.=) %(key)s AND key_owner OPERATOR(pg_catalog.=) %(key_owner)s
+    ) END
+{UNLESS_A_KEY_IS_TAKEN}
+RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
+"""
+
+# Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
+# of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
+ENQUEUE_MANY = f"""
+WITH request AS MATERIALIZED (
+    SELECT {NEXT_ID} AS id, given.*,
+        given.key IS NOT NULL AND given.natural_key IS NOT NULL AND {CAN_BE_RELEASED} AS reserves
+    FROM ROWS FROM (
+        pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(natural_keys)s::pg_catalog.text[]),
+        pg_catalog.unnest(%(content_fingerprints)s::pg_catalog.text[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
+        pg_catalog.unnest(%(request_fingerprints)s::pg_catalog.text[])
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
+    ORDER BY position
+), reserved AS ({RESERVE}
+    SELECT key, %(key_owner)s, id, request_fingerprint FROM request WHERE reserves
+    ORDER BY key COLLATE pg_catalog."C", position
+    ON CONFLICT DO NOTHING
+    RETURNING run_id
+), remembered AS MATERIALIZED (
+    SELECT idempotency_key AS key FROM rowcall.request_keys
+    WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s
+        AND idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::pg_catalog.text[])
+), new AS (
+{INSERT}
+SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
+       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+       request.natural_key, %(unique_mode)s, request.content_fingerprint,
+       request.key, %(key_owner)s, request.request_fingerprint,
+       %(created_by)s, '{Status.QUEUED}'
+FROM request
+    LEFT JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
+    LEFT JOIN remembered ON remembered.key OPERATOR(pg_catalog.=) request.key
+WHERE CASE WHEN request.reserves THEN reserved.run_id IS NOT NULL ELSE remembered.key IS NULL END
+ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
+{UNLESS_A_KEY_IS_TAKEN}
+RETURNING id, {IS_DUE} AS is_due
+), woken AS MATERIALIZED (
+    SELECT rowcall.wake(%(queue)s, %(job_type)s) FROM new WHERE is_due LIMIT 1
+)
+SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
+FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
+"""
