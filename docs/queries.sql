@@ -3484,7 +3484,7 @@ BEGIN;
 WITH reserved AS (
     INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)
     SELECT :'key', :'key_owner', pg_catalog.nextval('rowcall.job_runs_id_seq'), :'request_fingerprint'
-    WHERE :'natural_key' IS NOT NULL AND :'unique_mode' OPERATOR(pg_catalog.<>) 'ever'
+    WHERE :'natural_key'::pg_catalog.text IS NOT NULL AND :'unique_mode'::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever'
     ON CONFLICT DO NOTHING
     RETURNING run_id
 )
@@ -3500,7 +3500,7 @@ SELECT coalesce((SELECT run_id FROM reserved), pg_catalog.nextval('rowcall.job_r
        :'natural_key', :'unique_mode', :'content_fingerprint',
        :'key', :'key_owner', :'request_fingerprint',
        :'created_by', 'queued'
-WHERE CASE WHEN :'natural_key' IS NOT NULL AND :'unique_mode' OPERATOR(pg_catalog.<>) 'ever' THEN EXISTS (SELECT FROM reserved)
+WHERE CASE WHEN :'natural_key'::pg_catalog.text IS NOT NULL AND :'unique_mode'::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever' THEN EXISTS (SELECT FROM reserved)
     ELSE NOT EXISTS (
         SELECT FROM rowcall.request_keys
         WHERE idempotency_key OPERATOR(pg_catalog.=) :'key' AND key_owner OPERATOR(pg_catalog.=) :'key_owner'
@@ -3528,7 +3528,7 @@ ROLLBACK;
 BEGIN;
 WITH request AS MATERIALIZED (
     SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*,
-        given.key IS NOT NULL AND given.natural_key IS NOT NULL AND :'unique_mode' OPERATOR(pg_catalog.<>) 'ever' AS reserves
+        given.key IS NOT NULL AND given.natural_key IS NOT NULL AND :'unique_mode'::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever' AS reserves
     FROM ROWS FROM (
         pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'natural_keys'::pg_catalog.text[]),
         pg_catalog.unnest(:'content_fingerprints'::pg_catalog.text[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),

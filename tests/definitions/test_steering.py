@@ -9,7 +9,7 @@ import pytest
 
 from rowcall import queue
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
-from rowcall.base.errors import DefinitionNotFound, JobTypeUnknown, RunInvalid
+from rowcall.base.errors import DefinitionNotFound, JobTypeUnknown, KeyConflict, RunInvalid
 from rowcall.definitions import get_definition, list_definitions, occurrences_of, pause, remove, resume, run_now
 from rowcall.job_types import Catalogue
 from tests.definitions.making import (
@@ -189,6 +189,20 @@ def test_a_run_that_somebody_has_asked_for_already_is_the_one_however_it_was_ask
     assert (outcome.run_id, outcome.replayed) == (asked.run_id, True)
     # The run was enqueued without the definition.
     assert run_of(connection, asked.run_id)["definition_id"] is None
+
+
+def test_a_request_with_a_key_that_gets_the_run_of_its_fact_keeps_its_key(connection: PgConnection) -> None:
+    kept(connection, "nightly", **NIGHTLY)
+    yesterday = fetch_value(connection, "SELECT ((now() AT TIME ZONE 'UTC')::date - 1)::text")
+    asked = queue.enqueue(connection, "cleanup_nightly", {"day": yesterday}, priority=9)
+    for _ in range(2):
+        outcome = run_now(connection, "nightly", CATALOGUE, OPERATOR, "t")
+        assert (outcome.run_id, outcome.replayed) == (asked.run_id, True)
+    # As if its natural key were that of another time.
+    fetch_all(connection, "UPDATE rowcall.job_runs SET natural_key = 'cleanup:1999-12-31'")
+    assert run_now(connection, "nightly", CATALOGUE, OPERATOR, "t").run_id == asked.run_id
+    with pytest.raises(KeyConflict, match=f"'t' belongs to run {asked.run_id}"):
+        queue.enqueue(connection, "noop", {}, key="t", key_owner=OPERATOR.key_owner)
 
 
 def test_the_time_is_that_of_the_definitions_zone(connection: PgConnection) -> None:

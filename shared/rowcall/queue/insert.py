@@ -27,7 +27,7 @@ UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
 IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
 RESERVE = """
     INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)"""
-CAN_BE_RELEASED = "%(unique_mode)s OPERATOR(pg_catalog.<>) 'ever'"
+CAN_BE_RELEASED = "%(unique_mode)s::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever'"
 
 # For one run, because planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
@@ -44,7 +44,7 @@ RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(j
 ENQUEUE_ONE_WITH_KEY = f"""
 WITH reserved AS ({RESERVE}
     SELECT %(key)s, %(key_owner)s, {NEXT_ID}, %(request_fingerprint)s
-    WHERE %(natural_key)s IS NOT NULL AND {CAN_BE_RELEASED}
+    WHERE %(natural_key)s::pg_catalog.text IS NOT NULL AND {CAN_BE_RELEASED}
     ON CONFLICT DO NOTHING
     RETURNING run_id
 )
@@ -55,7 +55,7 @@ SELECT coalesce((SELECT run_id FROM reserved), {NEXT_ID}),
        %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
        %(key)s, %(key_owner)s, %(request_fingerprint)s,
        %(created_by)s, '{Status.QUEUED}'
-WHERE CASE WHEN %(natural_key)s IS NOT NULL AND {CAN_BE_RELEASED} THEN EXISTS (SELECT FROM reserved)
+WHERE CASE WHEN %(natural_key)s::pg_catalog.text IS NOT NULL AND {CAN_BE_RELEASED} THEN EXISTS (SELECT FROM reserved)
     ELSE NOT EXISTS (
         SELECT FROM rowcall.request_keys
         WHERE idempotency_key OPERATOR(pg_catalog.=) %(key)s AND key_owner OPERATOR(pg_catalog.=) %(key_owner)s

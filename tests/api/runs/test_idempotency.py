@@ -129,6 +129,27 @@ def test_a_key_recognises_the_requests_of_one_caller_and_no_others(call: Call, m
     assert sorted(runs_under(module_url, "one request")) == [told(first)["id"], told(stranger)["id"]]
 
 
+def test_a_request_that_got_the_run_of_its_fact_gets_it_again_when_another_run_is_possible(
+    call: Call, module_url: str
+) -> None:
+    asked = {"job_type": "cleanup_nightly", "payload": {"day": "2026-04-01"}}
+
+    def ask(key: str, **other: Any) -> tuple[int, Any, str | None]:
+        answer = call("POST", "/v1/runs", json={**asked, **other}, headers={"Idempotency-Key": f"fact {key}"})
+        return answer.status_code, told(answer).get("id"), answer.headers.get("Idempotent-Replayed")
+
+    status, run_id, _ = ask("s")
+    assert (status, ask("t")) == (202, (200, run_id, "true"))
+    with database.transaction(module_url) as connection:
+        release = "unique_mode = 'live', status = 'succeeded', finished_at = now()"
+        fetch_all(connection, f"UPDATE rowcall.job_runs SET {release} WHERE id = {run_id}")
+    assert ask("t") == (200, run_id, "true")
+    assert ask("t", priority=1)[0] == 422
+    runs = [{**asked, "idempotency_key": f"fact {key}"} for key in "st"]
+    assert told(call("POST", "/v1/runs/batch", json={"runs": runs}))["new"] == 0
+    assert ask("u")[0] == 202
+
+
 def test_a_key_that_replaces_another_one_goes_on_with_its_requests(fresh_url: str) -> None:
     client = create_app(fresh_url).test_client()
     with database.transaction(fresh_url) as connection:

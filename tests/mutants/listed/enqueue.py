@@ -35,7 +35,7 @@ ENQUEUE = [
     *at(
         "insert.py",
         "CAN_BE_RELEASED",
-        ("no key is reserved", "%(unique_mode)s OPERATOR(pg_catalog.<>) 'ever'", "false"),
+        ("no key is reserved", "%(unique_mode)s::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever'", "false"),
         ("only keys of live facts are reserved", "<>) 'ever'", "=) 'live'"),
     ),
     *at(

@@ -249,15 +249,19 @@ def test_enqueuing_finds_equal_keys_by_their_index(filled: PgConnection) -> None
     natural = [None, *(f"fact:{number}" for number in range(BATCH)), "live:1", "none"]
     wanted = {**empty, "payloads": ["{}"] * len(keys), "keys": keys, "natural_keys": natural, "created_by": None}
     options |= {"unique_mode": "ever", "key_owner": "app"}
-    [insert] = [node for node in plan(filled, ENQUEUE_MANY, {**options, **wanted}) if node.get("Operation") == "Insert"]
+    nodes = plan(filled, ENQUEUE_MANY, {**options, **wanted})
+    inserts = {node["Relation Name"]: node for node in nodes if node.get("Operation") == "Insert"}
+    insert = inserts["job_runs"]
     assert (insert["Tuples Inserted"], insert["Conflicting Tuples"]) == (BATCH, 3)
+    assert inserts["request_keys"]["Tuples Inserted"] == 0
 
 
 def test_keys_find_their_runs_by_their_indexes(filled: PgConnection) -> None:
     sought = {"natural_keys": ["live:77", "old:77"], "keys": ["live:77", "old:77"]}
     nodes = plan(filled, FIND_HOLDERS, {**sought, "job_type": "noop", "key_owner": "app"})
     assert looked_at(nodes) <= 60
-    assert {"job_runs_idempotency_key", "job_runs_held_key"} <= {node.get("Index Name") for node in nodes}
+    indexes = {"job_runs_idempotency_key", "job_runs_held_key", "request_keys_pkey"}
+    assert indexes <= {node.get("Index Name") for node in nodes}
 
 
 @pytest.mark.parametrize("order", Order)
