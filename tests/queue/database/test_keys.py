@@ -101,6 +101,7 @@ def test_many_keep_the_mode_of_their_type_and_the_owner_of_their_keys(connection
     outcomes = enqueue_many(connection, "live", payloads, keys=["a", "b"], key_owner="api:shop")
     rows = [row_of(connection, outcome.run_id) for outcome in outcomes]
     assert [(row["unique_mode"], row["key_owner"]) for row in rows] == [("live", "api:shop")] * 2
+    assert row_of(connection, charge(connection, 3, key_owner="cli").run_id)["key_owner"] == "cli"
 
 
 ROOM = {
