@@ -135,12 +135,15 @@ def test_a_request_that_is_refused_leaves_its_key_free(connection: PgConnection,
     assert charge(connection, 8, job_type, key="t").run_id != first.run_id
 
 
-def test_only_requests_that_may_meet_another_run_store_their_key_besides_the_run(connection: PgConnection) -> None:
-    live = charge(connection, 1, "live", key="live")
+@pytest.mark.parametrize("job_type", ["live", "until_failed"])
+def test_only_requests_that_may_meet_another_run_store_their_key_besides_the_run(
+    connection: PgConnection, job_type: str
+) -> None:
+    single = charge(connection, 1, job_type, key="single")
     charge(connection, 2, "charge", key="ever")
     enqueue_many(connection, "charge", [{"invoice_id": 3}, {"invoice_id": 4}], keys=["ever 3", None])
-    many = enqueue_many(connection, "live", [{"invoice_id": 3}, {"invoice_id": 4}], keys=["live 3", None])
-    assert stored(connection) == [("live", "app", live.run_id), ("live 3", "app", many[0].run_id)]
+    many = enqueue_many(connection, job_type, [{"invoice_id": 3}, {"invoice_id": 4}], keys=["of many", None])
+    assert stored(connection) == [("of many", "app", many[0].run_id), ("single", "app", single.run_id)]
 
 
 @pytest.mark.parametrize("job_type", ["charge", "live"])
