@@ -71,6 +71,7 @@ SAMPLES = {
     "content_fingerprints": HASH,
     "request_fingerprint": HASH,
     "request_fingerprints": HASH,
+    "reserves": "true",
     "natural_key": "welcome:1",
     "natural_keys": "welcome:1",
     "unique_mode": "ever",

@@ -25,7 +25,7 @@ from rowcall.queue.holders import (
     remember,
     replayed,
 )
-from rowcall.queue.insert import ENQUEUE_MANY, ENQUEUE_ONE, ENQUEUE_ONE_WITH_KEY
+from rowcall.queue.insert import ENQUEUE_MANY, reserves, statement_for
 from rowcall.queue.views.results import Enqueued
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.
@@ -141,7 +141,7 @@ def enqueue_prepared(
 def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]) -> list[Enqueued]:
     if len(requests) == 1:
         [request] = requests
-        sql = ENQUEUE_ONE if request.keys.key is None else ENQUEUE_ONE_WITH_KEY
+        sql = statement_for(request.keys, columns["unique_mode"])
         rows = fetch_all(connection, sql, {**columns, "payload": request.payload, **request.keys._asdict()})
         try:
             return outcomes_of(connection, requests, columns, rows)
@@ -152,6 +152,7 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
     arrays = {
         "payloads": [request.payload for request in requests],
         **{f"{name}s": [getattr(request.keys, name) for request in requests] for name in Keys._fields},
+        "reserves": [reserves(request.keys, columns["unique_mode"]) for request in requests],
     }
     # Enqueue all runs or none, even for a caller that catches the conflict and continues.
     with all_or_nothing(connection):

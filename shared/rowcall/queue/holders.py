@@ -117,7 +117,7 @@ def find_holders(connection: Connection, job_type: str, key_owner: str, requests
 
 def remember(connection: Connection, key_owner: str, requests: Mapping[str, Holder]) -> None:
     """Store which runs these idempotency keys belong to; raise KeyGone if another request has just taken one."""
-    keys = sorted(requests)
+    keys = list(requests)
     free_keys(connection, key_owner, [Keys(key=key) for key in keys])
     parameters = {
         "key_owner": key_owner,

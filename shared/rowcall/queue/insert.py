@@ -14,6 +14,7 @@ search_path may contain other objects with the same names.
 
 from __future__ import annotations
 
+from rowcall.queue.holders import Keys
 from rowcall.status import Status
 
 INSERT = """
@@ -25,58 +26,64 @@ OVERRIDING SYSTEM VALUE
 NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
 UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
 IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
-RESERVE = """
-    INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)"""
-CAN_BE_RELEASED = "%(unique_mode)s::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever'"
+RESERVE = "INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)"
+
+COLUMNS_OF_ONE = f"""%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
+    coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+    %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
+    %(key)s, %(key_owner)s, %(request_fingerprint)s,
+    %(created_by)s, '{Status.QUEUED}'"""
+RETURNING_ONE = (
+    f"RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken"
+)
 
 # For one run, because planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
-VALUES (DEFAULT, %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
-        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
-        %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
-        %(key)s, %(key_owner)s, %(request_fingerprint)s,
-        %(created_by)s, '{Status.QUEUED}')
+VALUES (DEFAULT, {COLUMNS_OF_ONE})
 {UNLESS_A_KEY_IS_TAKEN}
-RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
+{RETURNING_ONE}
 """
 
 # The same for a run with an idempotency key.
-ENQUEUE_ONE_WITH_KEY = f"""
-WITH reserved AS ({RESERVE}
-    SELECT %(key)s, %(key_owner)s, {NEXT_ID}, %(request_fingerprint)s
-    WHERE %(natural_key)s::pg_catalog.text IS NOT NULL AND {CAN_BE_RELEASED}
+ENQUEUE_ONE_WITH_KEY = f"""{INSERT}
+SELECT {NEXT_ID}, {COLUMNS_OF_ONE}
+WHERE NOT EXISTS (
+    SELECT FROM rowcall.request_keys
+    WHERE idempotency_key OPERATOR(pg_catalog.=) %(key)s AND key_owner OPERATOR(pg_catalog.=) %(key_owner)s
+)
+{UNLESS_A_KEY_IS_TAKEN}
+{RETURNING_ONE}
+"""
+
+# The same for a run that can release its natural key: it reserves its idempotency key.
+RESERVE_AND_ENQUEUE_ONE = f"""
+WITH reserved AS (
+    {RESERVE}
+    VALUES (%(key)s, %(key_owner)s, {NEXT_ID}, %(request_fingerprint)s)
     ON CONFLICT DO NOTHING
     RETURNING run_id
 )
 {INSERT}
-SELECT coalesce((SELECT run_id FROM reserved), {NEXT_ID}),
-       %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
-       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
-       %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
-       %(key)s, %(key_owner)s, %(request_fingerprint)s,
-       %(created_by)s, '{Status.QUEUED}'
-WHERE CASE WHEN %(natural_key)s::pg_catalog.text IS NOT NULL AND {CAN_BE_RELEASED} THEN EXISTS (SELECT FROM reserved)
-    ELSE NOT EXISTS (
-        SELECT FROM rowcall.request_keys
-        WHERE idempotency_key OPERATOR(pg_catalog.=) %(key)s AND key_owner OPERATOR(pg_catalog.=) %(key_owner)s
-    ) END
+SELECT run_id, {COLUMNS_OF_ONE}
+FROM reserved
 {UNLESS_A_KEY_IS_TAKEN}
-RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
+{RETURNING_ONE}
 """
 
 # Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
 # of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
-    SELECT {NEXT_ID} AS id, given.*,
-        given.key IS NOT NULL AND given.natural_key IS NOT NULL AND {CAN_BE_RELEASED} AS reserves
+    SELECT {NEXT_ID} AS id, given.*
     FROM ROWS FROM (
         pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(natural_keys)s::pg_catalog.text[]),
         pg_catalog.unnest(%(content_fingerprints)s::pg_catalog.text[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
-        pg_catalog.unnest(%(request_fingerprints)s::pg_catalog.text[])
-    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
+        pg_catalog.unnest(%(request_fingerprints)s::pg_catalog.text[]),
+        pg_catalog.unnest(%(reserves)s::pg_catalog.bool[])
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, reserves, position)
     ORDER BY position
-), reserved AS ({RESERVE}
+), reserved AS (
+    {RESERVE}
     SELECT key, %(key_owner)s, id, request_fingerprint FROM request WHERE reserves
     ORDER BY key COLLATE pg_catalog."C", position
     ON CONFLICT DO NOTHING
@@ -105,3 +112,15 @@ RETURNING id, {IS_DUE} AS is_due
 SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
 FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 """
+
+
+def reserves(keys: Keys, unique_mode: str) -> bool:
+    """Whether a request with these keys reserves its idempotency key: its natural key can be released."""
+    return keys.key is not None and keys.natural_key is not None and unique_mode != "ever"
+
+
+def statement_for(keys: Keys, unique_mode: str) -> str:
+    """Return the statement that inserts one run with these keys; each is as cheap as its keys allow."""
+    if keys.key is None:
+        return ENQUEUE_ONE
+    return RESERVE_AND_ENQUEUE_ONE if reserves(keys, unique_mode) else ENQUEUE_ONE_WITH_KEY

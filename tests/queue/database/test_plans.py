@@ -248,7 +248,7 @@ def test_enqueuing_finds_equal_keys_by_their_index(filled: PgConnection) -> None
     empty = dict.fromkeys([f"{name}s" for name in Keys._fields], [""] * len(keys))
     natural = [None, *(f"fact:{number}" for number in range(BATCH)), "live:1", "none"]
     wanted = {**empty, "payloads": ["{}"] * len(keys), "keys": keys, "natural_keys": natural, "created_by": None}
-    options |= {"unique_mode": "ever", "key_owner": "app"}
+    options |= {"unique_mode": "ever", "key_owner": "app", "reserves": [False] * len(keys)}
     nodes = plan(filled, ENQUEUE_MANY, {**options, **wanted})
     inserts = {node["Relation Name"]: node for node in nodes if node.get("Operation") == "Insert"}
     insert = inserts["job_runs"]

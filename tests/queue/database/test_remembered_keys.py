@@ -121,6 +121,20 @@ def test_a_key_of_another_owner_is_another_key(connection: PgConnection) -> None
     assert [outcome.replayed for outcome in many] == [False, False]
 
 
+def test_a_key_of_another_owner_is_another_key_in_batches_too(connection: PgConnection) -> None:
+    def ask(owner: str, *invoices: int) -> list[Enqueued]:
+        payloads = [{"invoice_id": invoice} for invoice in invoices]
+        return enqueue_many(connection, "live", payloads, keys=["t", "u"], key_owner=owner)
+
+    asked = {"cli": ask("cli", 1, 2), "api:shop": ask("api:shop", 3, 4)}
+    assert not any(outcome.replayed for outcomes in asked.values() for outcome in outcomes)
+    assert stored(connection) == sorted(
+        (key, owner, outcome.run_id)
+        for owner, outcomes in asked.items()
+        for key, outcome in zip("tu", outcomes, strict=True)
+    )
+
+
 @pytest.mark.parametrize("job_type", ["charge", "until_failed", "live"])
 def test_a_request_that_is_refused_leaves_its_key_free(connection: PgConnection, job_type: str) -> None:
     first = charge(connection, job_type=job_type)

@@ -140,3 +140,26 @@ def test_callers_with_the_same_keys_for_facts_that_runs_hold_never_wait_in_a_cir
     with database.transaction(fresh_url) as connection:
         assert fetch_value(connection, "SELECT count(*) FROM rowcall.job_runs") == len(KEYS)
         assert queue.get_run(connection, first[KEYS[1]])["idempotency_key"] == KEYS[1]
+
+
+@pytest.mark.parametrize("holders", [True, False])
+@pytest.mark.parametrize("job_type", ["charge", "live"])
+def test_two_batches_take_their_keys_in_one_order(fresh_url: str, job_type: str, holders: bool) -> None:
+    """Both wait for the last key.  In the order of their payloads, each would have a key that the other one needs."""
+    payloads = {key: {"invoice_id": number} for number, key in enumerate("abz")}
+    if holders:
+        with database.transaction(fresh_url) as connection:
+            enqueue_many(connection, job_type, list(payloads.values()))
+
+    def ask(keys: str) -> set[int]:
+        with database.transaction(fresh_url) as connection:
+            outcomes = enqueue_many(connection, job_type, [payloads[key] for key in keys], keys=list(keys))
+            return {outcome.run_id for outcome in outcomes}
+
+    with ThreadPoolExecutor(2) as callers:
+        with database.transaction(fresh_url) as first:
+            charge(first, 2, job_type, key="z")
+            one, other = callers.submit(ask, "azb"), callers.submit(ask, "bza")
+            wait_for_a_waiting_session(fresh_url, sessions=2)
+            first.rollback()
+        assert one.result() == other.result()
