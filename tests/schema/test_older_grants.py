@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+import uuid
+from collections.abc import Iterator
 
 import pytest
 
+from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.status import Status
 from rowcall_api.app import create_app
-from tests.schema.catalogue import asked
-from tests.schema.conftest import Granted
+from rowcall_migrations.migrate import migrate
+from tests.schema.catalogue import asked, objects
+from tests.schema.conftest import DUTIES, Granted
+from tests.support.invoices import charging
 from tests.support.logged import logged
 from tests.support.processes import rowcall
 from tests.support.psql import psql
@@ -85,3 +91,61 @@ def examined(environment: dict[str, str], url: str) -> tuple[bool, str]:
     told = rowcall({**environment, "DATABASE_URL": url, "ROWCALL_API_PORT": "0"}, "doctor", "--json").stdout
     [found] = [one for one in json.loads(told)["findings"] if one["subject"] == "grants"]
     return found["good"], found["message"]
+
+
+@pytest.fixture
+def granted_at_0001(empty_url: str) -> Iterator[Granted]:
+    """Yield a database of revision 0001, whose roles have the rights that the script gave then."""
+    # Only explicit rights count, as where nobody may call a function by default.
+    asked(empty_url, "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+    migrate(empty_url, 3, "0001")
+    made = Granted(empty_url, {duty: f"{duty}_{uuid.uuid4().hex[:8]}" for duty in DUTIES})
+    known = objects(empty_url, "rowcall")
+    lines = made.script.replace(", rowcall.free_keys(text, text[])", "").splitlines(keepends=True)
+    psql(empty_url, "".join(line for line in lines if {*re.findall(r" ON rowcall\.(\w+) TO ", line)} <= known))
+    yield made
+    names = ", ".join(made.names.values())
+    asked(empty_url, f"DROP OWNED BY {names}; DROP ROLE {names}")
+
+
+@pytest.mark.parametrize("revisions", [["0002"], ["0002", "0001", "0002"]])
+@pytest.mark.parametrize("duty", DUTIES)
+def test_after_a_migration_each_role_can_enqueue_with_a_key_as_before(
+    granted_at_0001: Granted, duty: str, revisions: list[str]
+) -> None:
+    url, job_types = granted_at_0001.url, (charging("charge"), charging("live", "live"))
+    for revision in revisions:
+        migrate(url, 3, revision)
+    with role(url, "older", member_of=granted_at_0001.names[duty]) as by, database.transaction(by.url) as connection:
+        for job_type in job_types:
+            first = queue.enqueue(connection, job_type, {"invoice_id": 1}, key=f"s {job_type.name}")
+            again = queue.enqueue(connection, job_type, {"invoice_id": 1}, key=f"t {job_type.name}")
+            assert again == queue.Enqueued(first.run_id, replayed=True)
+        connection.commit()
+
+
+@pytest.mark.parametrize("everybody", [False, True])
+@pytest.mark.parametrize("right", ["INSERT", "INSERT (job_type)", "SELECT"])
+def test_a_migration_grants_the_further_keys_to_whoever_may_insert_runs(
+    empty_url: str, right: str, everybody: bool
+) -> None:
+    migrate(empty_url, 3, "0001")
+    asked(empty_url, "ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+    name = "public" if everybody else f'O\'Hara "web" {uuid.uuid4().hex[:8]}'
+    quoted = "PUBLIC" if everybody else '"' + name.replace('"', '""') + '"'
+    if not everybody:
+        asked(empty_url, f"CREATE ROLE {quoted}")
+    asked(empty_url, f"GRANT {right} ON rowcall.job_runs TO {quoted}")
+    migrate(empty_url, 3, "0002")
+    [has] = asked(
+        empty_url,
+        """
+        SELECT has_table_privilege(%(name)s, 'rowcall.request_keys', 'SELECT') AS reads,
+            has_table_privilege(%(name)s, 'rowcall.request_keys', 'INSERT') AS inserts,
+            has_function_privilege(%(name)s, 'rowcall.free_keys(text, text[])', 'EXECUTE') AS frees
+        """,
+        name=name,
+    )
+    assert set(has.values()) == {right != "SELECT"}
+    if not everybody:
+        asked(empty_url, f"DROP OWNED BY {quoted}; DROP ROLE {quoted}")

@@ -172,6 +172,29 @@ END
 $$
 """
 
+# Whoever may insert runs needs these rights for a request with an idempotency key, and has only older grants until
+# somebody runs the script of `rowcall migrate --grants`.  A role's name comes out of regrole quoted.
+RIGHTS_OF_REQUEST_KEYS = """
+DO $$
+DECLARE
+    role text;
+BEGIN
+    FOR role IN
+        SELECT DISTINCT CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END
+        FROM (
+            SELECT relacl FROM pg_class WHERE oid = 'rowcall.job_runs'::regclass
+            UNION ALL
+            SELECT attacl FROM pg_attribute WHERE attrelid = 'rowcall.job_runs'::regclass
+        ) AS rights(acl), aclexplode(acl) AS given
+        WHERE given.privilege_type = 'INSERT'
+    LOOP
+        EXECUTE 'GRANT SELECT, INSERT ON rowcall.request_keys TO ' || role;
+        EXECUTE 'GRANT EXECUTE ON FUNCTION rowcall.free_keys(text, text[]) TO ' || role;
+    END LOOP;
+END
+$$
+"""
+
 # How often a worker sends a heartbeat; older code writes NULL.
 HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double precision"
 
@@ -184,6 +207,7 @@ def upgrade() -> None:
     op.execute(RUN_COUNTS)
     op.execute(OPERATIONS)
     op.execute(REQUEST_KEYS)
+    op.execute(RIGHTS_OF_REQUEST_KEYS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
 
