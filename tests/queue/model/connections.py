@@ -25,6 +25,7 @@ LOOK_SECONDS = 0.001
 # audit_log only grows, so an id marks where an example's rows start.
 EMPTY = """
 DELETE FROM rowcall.job_runs;
+DELETE FROM rowcall.request_keys;
 DELETE FROM rowcall.queues;
 DELETE FROM rowcall.workers;
 INSERT INTO rowcall.workers (id, hostname, pid, version, job_types, concurrency, sleeps_until)

@@ -136,8 +136,15 @@ SUSPECT_CLAIMINGS = st.builds(ClaimingSuspect, st.sampled_from(WORKERS), REQUEST
 
 
 @st.composite
+def askings_about_numbers(draw: st.DrawFn) -> Asking:
+    """Draw one enqueued run or a few with natural keys, with or without the caller's keys, mostly the same content."""
+    asks = draw(st.lists(st.tuples(PAYLOADS, KEYS), min_size=1, max_size=3))
+    return Asking(tuple(asks), {"priority": draw(st.sampled_from([0, 0, 0, 1]))}, about_numbers=True)
+
+
+@st.composite
 def askings(draw: st.DrawFn) -> Asking:
-    """Draw one enqueued run or a few, with or without keys."""
+    """Draw one enqueued run or a few, with or without the caller's keys."""
     queue = draw(st.sampled_from([None, *QUEUES]))
     options = {
         "queue": queue,

@@ -98,10 +98,14 @@ class Steering:
         return {name: row[name] for name in COLUMNS}
 
     def expect(self, world: World, now: datetime, _answer: object) -> object:
-        """Expect a change if the status allows it; force cancel also needs the lease that the operator saw."""
+        """Expect a change if the status allows it.
+
+        Force cancel also needs the lease that the operator saw, and a retry a natural key that no other run holds.
+        """
         run = world.runs[self.run_id]
         seen = self.event is not Event.FORCE_CANCEL or run.lease_no == self.lease_no
-        if run.status not in BY_EVENT[self.event].sources or not seen:
+        held = self.event is Event.RETRY and run.natural_key in world.held()
+        if run.status not in BY_EVENT[self.event].sources or not seen or held:
             return self.event, run.status
         before = run.audited()
         CHANGES[self.event](world, run, now)
@@ -121,18 +125,26 @@ class Cloning:
     run_id: int
     actor: str = OPERATOR
 
-    def perform(self, connection: PgConnection) -> dict[str, Any]:
-        """Return the new run."""
-        outcome = queue.clone(connection, self.run_id, Operator(OPERATOR, "request-1", "app"))
+    def perform(self, connection: PgConnection) -> object:
+        """Return the new run, or the refused event and the status."""
+        try:
+            outcome = queue.clone(connection, self.run_id, Operator(OPERATOR, "request-1", "app"))
+        except TransitionRefused as refused:
+            return refused.event, refused.status
         row = queue.get_run(connection, outcome.run_id)
         return {name: row[name] for name in COLUMNS}
 
-    def expect(self, world: World, now: datetime, answer: dict[str, Any]) -> object:
-        """Expect a run without a key, a history or a result."""
+    def expect(self, world: World, now: datetime, answer: Any) -> object:
+        """Expect a run without an idempotency key, a history or a result, unless a run holds the natural key."""
         old = (world.seen or world).runs[self.run_id]
+        if old.natural_key in world.held():
+            return "clone", old.status
         assert answer["id"] not in world.runs
         new = Run(answer["id"], now, now, now, old.job_type, old.payload, old.queue, old.priority)
         new.max_attempts, new.created_by = old.max_attempts, OPERATOR
+        new.natural_key, new.unique_mode = old.natural_key, old.unique_mode
+        if old.id in world.contents:
+            world.contents[new.id] = world.contents[old.id]
         world.runs[new.id] = new
         world.audit.append(audited("clone", new.id, {"cloned_from": self.run_id}, None))
         world.woken |= world.asleep

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from rowcall.queue import Failure
-from rowcall.status import BY_EVENT, FINAL, Event, Status
+from rowcall.status import BY_EVENT, FINAL, LIVE, Event, Status
 
 # What the audit log contains of a run.
 AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_by", "cancel_requested_at")
@@ -42,6 +42,8 @@ class Run:
     cancel_requested_at: datetime | None = None
     suspect: int = 0
     idempotency_key: str | None = None
+    natural_key: str | None = None
+    unique_mode: str = "ever"
     last_error: str | None = None
     error_type: str | None = None
     failed_at: datetime | None = None
@@ -59,6 +61,11 @@ class Run:
     @property
     def was_asked_to_stop(self) -> bool:
         return self.cancel_requested_at is not None
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether it holds its natural key."""
+        return self.natural_key is not None and self.status in LIVE
 
     def is_due(self, now: datetime) -> bool:
         return self.status in BY_EVENT[Event.CLAIM].sources and self.run_at <= now

@@ -68,9 +68,17 @@ class Queue(RuleBasedStateMachine):
 
     # One after the other
 
-    @rule(move=drawn.askings(), at_the_same_moment=drawn.CLAIMINGS | st.none())
+    @rule(move=drawn.askings() | drawn.askings_about_numbers(), at_the_same_moment=drawn.CLAIMINGS | st.none())
     def somebody_asks(self, move: Asking, at_the_same_moment: Claiming | None) -> None:
         self.make(move, *([at_the_same_moment] if at_the_same_moment else []))
+
+    @rule(move=drawn.askings_about_numbers())
+    def somebody_asks_again_after_the_runs_have_ended(self, move: Asking) -> None:
+        self.make(move)
+        for run in [run for run in self.world.runs.values() if run.is_unique]:
+            event = Event.FORCE_CANCEL if run.status is Status.RUNNING else Event.CANCEL
+            self.make(Steering(event, run.id, run.lease_no))
+        self.make(move)
 
     @precondition(lambda machine: machine.world.has(lambda run: run.is_due(machine.world.now)))
     @rule(move=drawn.CLAIMINGS, paused=drawn.PAUSED)
@@ -143,6 +151,10 @@ class Queue(RuleBasedStateMachine):
 
     @rule(first=drawn.CLAIMINGS, second=drawn.CLAIMINGS | drawn.finishings(), commits=st.booleans())
     def two_claim(self, first: Move, second: Move, commits: bool) -> None:
+        self.make_at_once(first, second, commits)
+
+    @rule(first=drawn.askings_about_numbers(), second=drawn.askings_about_numbers(), commits=st.booleans())
+    def two_ask_about_the_same_numbers(self, first: Asking, second: Asking, commits: bool) -> None:
         self.make_at_once(first, second, commits)
 
     @rule(first=drawn.askings(), second=drawn.askings(), commits=st.booleans())

@@ -18,7 +18,9 @@ class World:
 
     def __init__(self) -> None:
         self.runs: dict[int, Run] = {}
-        self.asked: dict[str, tuple[int, object]] = {}
+        # The run and the content of each idempotency key, and the content of each enqueued run.
+        self.asked: dict[str | None, tuple[int, object]] = {}
+        self.contents: dict[int, object] = {}
         self.attempts: list[dict[str, Any]] = []
         self.audit: list[dict[str, Any]] = []
         self.paused: set[str] = set()
@@ -38,6 +40,10 @@ class World:
     def has(self, such: Callable[[Run], bool]) -> bool:
         """Whether a run meets this condition."""
         return any(such(run) for run in self.runs.values())
+
+    def held(self) -> dict[str | None, tuple[int, object]]:
+        """Return the run that holds each natural key, and its content."""
+        return {run.natural_key: (run.id, self.contents[run.id]) for run in self.runs.values() if run.is_unique}
 
     def admits(self, event: Event, run_id: int, guard: Callable[[Run], bool] = lambda run: True) -> Run | None:
         """Return the run if its status and this guard allow the event, or else None.
