@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,6 +29,7 @@ class Welcome(Schema):
 
 
 WELCOME = JobType("shop_welcome", schema=Welcome, key=lambda payload: f"{payload['user_id']}")
+LIVE = replace(WELCOME, name="shop_live", unique="live")
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
@@ -120,6 +122,19 @@ def test_keys_are_replayed_and_refused_alike(held: Any, fresh_url: str) -> None:
         WELCOME.enqueue_many(held, [{"user_id": 4}, {"user_id": 2, "name": "other"}])
     held.commit()
     assert [run["id"] for run in runs(fresh_url)] == [first.run_id, second.run_id]
+
+
+def test_a_request_keeps_the_run_that_it_got_for_its_fact(held: Any) -> None:
+    first = LIVE.enqueue(held, {"user_id": 1}, key="a").run_id
+
+    def ask() -> list[int]:
+        many = LIVE.enqueue_many(held, [{"user_id": 1}, {"user_id": 2}], keys=["b", "c"])
+        return [outcome.run_id for outcome in (LIVE.enqueue(held, {"user_id": 1}, key="d"), *many)]
+
+    got = ask()
+    assert got[:2] == [first, first]
+    fetch_all(held, "UPDATE rowcall.job_runs SET status = 'succeeded', finished_at = now()")
+    assert [ask() for _ in range(7)] == [got] * 7  # psycopg 3 prepares a statement after five executions
 
 
 def test_one_connection_enqueues_again_and_again(held: Any, fresh_url: str) -> None:

@@ -149,6 +149,17 @@ def test_a_request_that_is_refused_leaves_its_key_free(connection: PgConnection,
     assert charge(connection, 8, job_type, key="t").run_id != first.run_id
 
 
+@pytest.mark.parametrize("job_type", ["charge", "live"])
+def test_a_savepoint_that_is_rolled_back_leaves_its_key_free(connection: PgConnection, job_type: str) -> None:
+    charge(connection, job_type=job_type)
+    fetch_all(connection, "SAVEPOINT before")
+    assert charge(connection, job_type=job_type, key="t").replayed
+    assert not charge(connection, 8, job_type, key="u").replayed
+    fetch_all(connection, "ROLLBACK TO SAVEPOINT before")
+    assert not charge(connection, 9, job_type, key="t").replayed
+    assert not charge(connection, 10, job_type, key="u").replayed
+
+
 @pytest.mark.parametrize("job_type", ["live", "until_failed"])
 def test_only_requests_that_may_meet_another_run_store_their_key_besides_the_run(
     connection: PgConnection, job_type: str

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from importlib import import_module
 
 import pytest
+from psycopg2.errors import SerializationFailure
 
 from rowcall import queue
 from rowcall.base import database
-from rowcall.base.database import PgConnection, fetch_value
+from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.errors import KeyConflict
 from rowcall.queue import Enqueued, enqueue_many
 from rowcall.status import Status
@@ -80,6 +82,29 @@ def test_a_request_whose_key_is_taken_before_it_is_remembered_gets_the_run_that_
         assert charge(connection, job_type=job_type, key="t") == Enqueued(holder.run_id, replayed=True)
     with database.transaction(fresh_url) as connection:
         assert charge(connection, job_type=job_type, key="t") == Enqueued(holder.run_id, replayed=True)
+
+
+def test_two_equal_requests_get_one_run_if_one_of_them_commits_each_statement(
+    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        holder = charge(connection, job_type="live")
+    module = import_module("rowcall.queue.enqueue")
+    remember = module.remember
+    equal: list[Enqueued] = []
+
+    def remember_too_late(*arguments: object) -> None:
+        monkeypatch.setattr(module, "remember", remember)
+        with database.transaction(fresh_url) as other:
+            end(other, holder.run_id, Status.SUCCEEDED)
+            equal.append(charge(other, job_type="live", key="t"))
+        remember(*arguments)
+
+    monkeypatch.setattr(module, "remember", remember_too_late)
+    with closing(database.connect(fresh_url)) as connection:
+        connection.autocommit = True
+        assert charge(connection, job_type="live", key="t") == Enqueued(equal[0].run_id, replayed=True)
+        assert not equal[0].replayed
 
 
 def test_a_request_whose_fact_is_released_before_its_holder_is_looked_up_is_enqueued(
@@ -163,3 +188,21 @@ def test_two_batches_take_their_keys_in_one_order(fresh_url: str, job_type: str,
             wait_for_a_waiting_session(fresh_url, sessions=2)
             first.rollback()
         assert one.result() == other.result()
+
+
+@pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
+@pytest.mark.parametrize("job_type", ["charge", "live"])
+def test_a_caller_whose_snapshot_lacks_an_equal_request_must_repeat_its_transaction(
+    fresh_url: str, job_type: str, level: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        holder = charge(connection, job_type=job_type)
+    with database.transaction(fresh_url) as late:
+        fetch_all(late, f"SET TRANSACTION ISOLATION LEVEL {level}; SELECT 1")
+        with database.transaction(fresh_url) as other:
+            assert charge(other, job_type=job_type, key="t").run_id == holder.run_id
+        with pytest.raises(SerializationFailure):
+            charge(late, job_type=job_type, key="t")
+        late.rollback()
+        fetch_all(late, f"SET TRANSACTION ISOLATION LEVEL {level}")
+        assert charge(late, job_type=job_type, key="t") == Enqueued(holder.run_id, replayed=True)
