@@ -3457,34 +3457,67 @@ INSERT INTO rowcall.job_runs
 OVERRIDING SYSTEM VALUE
 
 VALUES (DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
-        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
-        :'natural_key', :'unique_mode', :'content_fingerprint',
-        :'key', :'key_owner', :'request_fingerprint',
-        :'created_by', 'queued')
+    coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+    :'natural_key', :'unique_mode', :'content_fingerprint',
+    :'key', :'key_owner', :'request_fingerprint',
+    :'created_by', 'queued')
 ON CONFLICT DO NOTHING
 RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
 
 -- rowcall.queue.insert: ENQUEUE_ONE_WITH_KEY
--- The same for a run with an idempotency key.
-\set key 'welcome:1'
-\set key_owner 'app'
-\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
-\set natural_key 'welcome:1'
-\set unique_mode 'ever'
+-- The same for a run with an idempotency key, unless request_keys has the key.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
+\set natural_key 'welcome:1'
+\set unique_mode 'ever'
+\set content_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set key 'welcome:1'
+\set key_owner 'app'
+\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set created_by 'cli:me'
+BEGIN;
+INSERT INTO rowcall.job_runs
+    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
+     idempotency_key, key_owner, request_fingerprint, created_by, status)
+OVERRIDING SYSTEM VALUE
+
+SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+    coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+    :'natural_key', :'unique_mode', :'content_fingerprint',
+    :'key', :'key_owner', :'request_fingerprint',
+    :'created_by', 'queued'
+WHERE NOT EXISTS (
+    SELECT FROM rowcall.request_keys
+    WHERE idempotency_key OPERATOR(pg_catalog.=) :'key' AND key_owner OPERATOR(pg_catalog.=) :'key_owner'
+)
+ON CONFLICT DO NOTHING
+RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.insert: RESERVE_AND_ENQUEUE_ONE
+-- The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
+\set key 'welcome:1'
+\set key_owner 'app'
+\set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
+\set job_type 'noop'
+\set payload '{"user_id": 1}'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set natural_key 'welcome:1'
+\set unique_mode 'ever'
 \set content_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
 \set created_by 'cli:me'
 BEGIN;
 WITH reserved AS (
     INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)
-    SELECT :'key', :'key_owner', pg_catalog.nextval('rowcall.job_runs_id_seq'), :'request_fingerprint'
-    WHERE :'natural_key'::pg_catalog.text IS NOT NULL AND :'unique_mode'::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever'
+    VALUES (:'key', :'key_owner', pg_catalog.nextval('rowcall.job_runs_id_seq'), :'request_fingerprint')
     ON CONFLICT DO NOTHING
     RETURNING run_id
 )
@@ -3494,17 +3527,12 @@ INSERT INTO rowcall.job_runs
      idempotency_key, key_owner, request_fingerprint, created_by, status)
 OVERRIDING SYSTEM VALUE
 
-SELECT coalesce((SELECT run_id FROM reserved), pg_catalog.nextval('rowcall.job_runs_id_seq')),
-       :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
-       coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
-       :'natural_key', :'unique_mode', :'content_fingerprint',
-       :'key', :'key_owner', :'request_fingerprint',
-       :'created_by', 'queued'
-WHERE CASE WHEN :'natural_key'::pg_catalog.text IS NOT NULL AND :'unique_mode'::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever' THEN EXISTS (SELECT FROM reserved)
-    ELSE NOT EXISTS (
-        SELECT FROM rowcall.request_keys
-        WHERE idempotency_key OPERATOR(pg_catalog.=) :'key' AND key_owner OPERATOR(pg_catalog.=) :'key_owner'
-    ) END
+SELECT run_id, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+    coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
+    :'natural_key', :'unique_mode', :'content_fingerprint',
+    :'key', :'key_owner', :'request_fingerprint',
+    :'created_by', 'queued'
+FROM reserved
 ON CONFLICT DO NOTHING
 RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
@@ -3512,28 +3540,29 @@ ROLLBACK;
 -- rowcall.queue.insert: ENQUEUE_MANY
 -- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
 -- of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
-\set unique_mode 'ever'
 \set payloads '{"{\\"user_id\\": 1}"}'
 \set natural_keys '{"welcome:1"}'
 \set content_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
 \set keys '{"welcome:1"}'
 \set request_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
+\set reserves '{"true"}'
 \set key_owner 'app'
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
+\set unique_mode 'ever'
 \set created_by 'cli:me'
 BEGIN;
 WITH request AS MATERIALIZED (
-    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*,
-        given.key IS NOT NULL AND given.natural_key IS NOT NULL AND :'unique_mode'::pg_catalog.text OPERATOR(pg_catalog.<>) 'ever' AS reserves
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*
     FROM ROWS FROM (
         pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'natural_keys'::pg_catalog.text[]),
         pg_catalog.unnest(:'content_fingerprints'::pg_catalog.text[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
-        pg_catalog.unnest(:'request_fingerprints'::pg_catalog.text[])
-    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
+        pg_catalog.unnest(:'request_fingerprints'::pg_catalog.text[]),
+        pg_catalog.unnest(:'reserves'::pg_catalog.bool[])
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, reserves, position)
     ORDER BY position
 ), reserved AS (
     INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)

@@ -64,7 +64,7 @@ MODEL = f"{FOLDER}model/test_model.py"
 OWN_TESTS = {
     "claim_limited": "limits",
     "holders": "remembered_keys",
-    "insert": "enqueue",
+    "insert": "remembered_keys",
     "sleepers": "sleep",
     "actions": "batches",
     "attempts": "count",

@@ -44,7 +44,7 @@ VALUES (DEFAULT, {COLUMNS_OF_ONE})
 {RETURNING_ONE}
 """
 
-# The same for a run with an idempotency key.
+# The same for a run with an idempotency key, unless request_keys has the key.
 ENQUEUE_ONE_WITH_KEY = f"""{INSERT}
 SELECT {NEXT_ID}, {COLUMNS_OF_ONE}
 WHERE NOT EXISTS (
@@ -55,7 +55,7 @@ WHERE NOT EXISTS (
 {RETURNING_ONE}
 """
 
-# The same for a run that can release its natural key: it reserves its idempotency key.
+# The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
 RESERVE_AND_ENQUEUE_ONE = f"""
 WITH reserved AS (
     {RESERVE}
@@ -120,7 +120,7 @@ def reserves(keys: Keys, unique_mode: str) -> bool:
 
 
 def statement_for(keys: Keys, unique_mode: str) -> str:
-    """Return the statement that inserts one run with these keys; each is as cheap as its keys allow."""
+    """Return the cheapest statement that inserts one run with these keys."""
     if keys.key is None:
         return ENQUEUE_ONE
     return RESERVE_AND_ENQUEUE_ONE if reserves(keys, unique_mode) else ENQUEUE_ONE_WITH_KEY
