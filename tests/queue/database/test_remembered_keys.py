@@ -103,6 +103,7 @@ def test_its_key_with_different_content_is_refused_in_a_batch_too(connection: Pg
 def test_a_clone_with_its_key_is_refused(connection: PgConnection) -> None:
     first = charge(connection, job_type="live")
     charge(connection, job_type="live", key="t", key_owner=OPERATOR.key_owner)
+    charge(connection, job_type="live", key="u", key_owner="another caller")
     end(connection, first.run_id, Status.SUCCEEDED)
     with pytest.raises(KeyConflict, match=f"'t' belongs to run {first.run_id}"):
         queue.clone(connection, first.run_id, OPERATOR, key="t")
@@ -112,6 +113,8 @@ def test_a_clone_with_its_key_is_refused(connection: PgConnection) -> None:
 def test_a_key_of_another_owner_is_another_key(connection: PgConnection) -> None:
     first = charge(connection, job_type="live", key="t", key_owner="cli")
     assert charge(connection, job_type="live", key="t", key_owner="api:shop").replayed
+    about_8 = charge(connection, 8, "live").run_id
+    assert charge(connection, 8, "live", key="t", key_owner="web") == Enqueued(about_8, replayed=True)
     end(connection, first.run_id, Status.SUCCEEDED)
     assert not charge(connection, job_type="live", key="t", key_owner="api:guest").replayed
     for owner in ("cli", "api:shop"):
