@@ -3380,7 +3380,7 @@ BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
 
--- rowcall.queue.holders: FIND_HOLDERS
+-- rowcall.queue.keys.holders: FIND_HOLDERS
 -- A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
 -- reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
 -- logical message makes it wait.  Each SELECT reads one unique index.  A key of request_keys whose run does not exist is
@@ -3406,7 +3406,7 @@ WHERE kept.key_owner OPERATOR(pg_catalog.=) :'key_owner'
     AND kept.idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::text[]);
 ROLLBACK;
 
--- rowcall.queue.holders: REMEMBER
+-- rowcall.queue.keys.holders: REMEMBER
 -- Keys of requests that got an existing run, because it holds their natural key.  A row of another transaction that
 -- took one of these keys first stays as it is.
 \set key_owner 'app'
@@ -3425,7 +3425,7 @@ ON CONFLICT DO NOTHING
 RETURNING idempotency_key;
 ROLLBACK;
 
--- rowcall.queue.holders: FREE_KEYS
+-- rowcall.queue.keys.holders: FREE_KEYS
 -- Deletes these keys from request_keys if their runs do not exist: a request has reserved its key, but inserted no run,
 -- or the run was deleted while the key was written.  A function with its owner's rights, because the enqueuing role can
 -- delete nothing.
@@ -3435,7 +3435,7 @@ BEGIN;
 SELECT rowcall.free_keys(:'key_owner', :'keys'::pg_catalog.text[]);
 ROLLBACK;
 
--- rowcall.queue.insert: ENQUEUE_ONE
+-- rowcall.queue.keys.insert: ENQUEUE_ONE
 -- For one run, because planning the statement for ten thousand takes longer than inserting one.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
@@ -3465,7 +3465,7 @@ ON CONFLICT DO NOTHING
 RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
 
--- rowcall.queue.insert: ENQUEUE_ONE_WITH_KEY
+-- rowcall.queue.keys.insert: ENQUEUE_ONE_WITH_KEY
 -- The same for a run with an idempotency key, unless request_keys has the key.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
@@ -3499,7 +3499,7 @@ ON CONFLICT DO NOTHING
 RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
 
--- rowcall.queue.insert: RESERVE_AND_ENQUEUE_ONE
+-- rowcall.queue.keys.insert: RESERVE_AND_ENQUEUE_ONE
 -- The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
 \set key 'welcome:1'
 \set key_owner 'app'
@@ -3537,7 +3537,7 @@ ON CONFLICT DO NOTHING
 RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
 
--- rowcall.queue.insert: ENQUEUE_MANY
+-- rowcall.queue.keys.insert: ENQUEUE_MANY
 -- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
 -- of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
 \set payloads '{"{\\"user_id\\": 1}"}'

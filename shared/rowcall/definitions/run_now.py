@@ -10,7 +10,7 @@ from rowcall.definitions.store import locked_definition
 from rowcall.definitions.tick import clock
 from rowcall.job_types import Catalogue
 from rowcall.queue.enqueue import enqueue_prepared, fingerprint_of
-from rowcall.queue.holders import Holder, checked_key, remember
+from rowcall.queue.keys.holders import Holder, checked_key, remember
 from rowcall.queue.views.results import Enqueued
 
 SET_DEFINITION = "UPDATE rowcall.job_runs SET definition_id = %(definition_id)s WHERE id = %(run_id)s"

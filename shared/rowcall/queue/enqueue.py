@@ -15,7 +15,7 @@ from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import ATTEMPTS_MOST, NAME, PRIORITY_FIRST, PRIORITY_LAST
-from rowcall.queue.holders import (
+from rowcall.queue.keys.holders import (
     Holder,
     Keys,
     checked_key,
@@ -25,7 +25,7 @@ from rowcall.queue.holders import (
     remember,
     replayed,
 )
-from rowcall.queue.insert import ENQUEUE_MANY, reserves, statement_for
+from rowcall.queue.keys.insert import ENQUEUE_MANY, reserves, statement_for
 from rowcall.queue.views.results import Enqueued
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.

@@ -16,7 +16,7 @@ from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.queue.enqueue import TRIES, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
-from rowcall.queue.holders import Keys, find_holders
+from rowcall.queue.keys.holders import Keys, find_holders
 from rowcall.queue.views.inspect import lock_run, version_of, was_erased
 from rowcall.queue.views.results import Enqueued
 from rowcall.status import Event, Status, Who, allowed, sources_of

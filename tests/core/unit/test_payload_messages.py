@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from rowcall import JobType
 from rowcall.base.errors import RunInvalid
-from rowcall.queue.holders import natural_key_of
+from rowcall.queue.keys.holders import natural_key_of
 
 NOT_A_NUMBER = ["Not a valid integer."]
 

@@ -6,7 +6,7 @@ from tests.mutants.mutant import at
 
 ENQUEUE = [
     *at(
-        "insert.py",
+        "keys/insert.py",
         "INSERT",
         (
             "a key is stored as the creator",
@@ -15,12 +15,12 @@ ENQUEUE = [
         ),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "UNLESS_A_KEY_IS_TAKEN",
         ("a second run for one key is inserted", "ON CONFLICT DO NOTHING", ""),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "COLUMNS_OF_ONE",
         ("a natural key is not stored", "%(natural_key)s", "NULL"),
         ("natural keys of every type are unique for ever", "%(unique_mode)s", "'ever'"),
@@ -29,7 +29,7 @@ ENQUEUE = [
         ("every run is due at once", "coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now())", "now()"),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "ENQUEUE_ONE_WITH_KEY",
         ("a remembered key enqueues a run", "NOT EXISTS (", "EXISTS (SELECT) OR EXISTS ("),
         (
@@ -39,12 +39,12 @@ ENQUEUE = [
         ),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "RESERVE",
         ("a key is reserved for the caller's name", "(idempotency_key, key_owner,", "(key_owner, idempotency_key,"),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "RESERVE_AND_ENQUEUE_ONE",
         ("all callers reserve in one namespace", "VALUES (%(key)s, %(key_owner)s", "VALUES (%(key)s, 'app'"),
         ("a reserved key has another run", "SELECT run_id, {COLUMNS_OF_ONE}", "SELECT {NEXT_ID}, {COLUMNS_OF_ONE}"),
@@ -55,19 +55,19 @@ ENQUEUE = [
         ),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "reserves",
         ("no key is reserved", "return keys.key is not None", "return False and keys.key is not None"),
         ("keys of facts that nothing can release are reserved", 'unique_mode != "ever"', "True"),
         ("only keys of live facts are reserved", 'unique_mode != "ever"', 'unique_mode == "live"'),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "statement_for",
         ("a key that may be remembered is not looked for", "else ENQUEUE_ONE_WITH_KEY", "else ENQUEUE_ONE"),
     ),
     *at(
-        "insert.py",
+        "keys/insert.py",
         "ENQUEUE_MANY",
         ("enqueue_many reserves keys in one namespace", "SELECT key, %(key_owner)s", "SELECT key, 'app'"),
         ("keys are reserved in any order", 'ORDER BY key COLLATE pg_catalog."C", position ON', "ON"),
@@ -107,7 +107,7 @@ ENQUEUE = [
         ("a refused request keeps its key", 'free_keys(connection, columns["key_owner"], [request.keys])', "pass"),
     ),
     *at(
-        "holders.py",
+        "keys/holders.py",
         "FIND_HOLDERS",
         ("a run of another type holds a natural key", "job_type OPERATOR(pg_catalog.=) %(job_type)s AND ", ""),
         ("another caller's request is replayed", "WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND", "WHERE"),
@@ -123,15 +123,15 @@ ENQUEUE = [
         ),
     ),
     *at(
-        "holders.py",
+        "keys/holders.py",
         "REMEMBER",
         ("keys are remembered in one namespace", "SELECT kept.key, %(key_owner)s", "SELECT kept.key, 'app'"),
         ("keys are remembered in any order", 'ORDER BY kept.key COLLATE pg_catalog."C"', ""),
         ("a key that another request takes first is an error", "ON CONFLICT DO NOTHING", ""),
     ),
-    *at("holders.py", "find_holders", ("a remembered key hides a run's own", "setdefault(", "__setitem__(")),
+    *at("keys/holders.py", "find_holders", ("a remembered key hides a run's own", "setdefault(", "__setitem__(")),
     *at(
-        "holders.py",
+        "keys/holders.py",
         "remember",
         (
             "a reserved key stays with no run",
@@ -146,7 +146,7 @@ ENQUEUE = [
         ("the key of a deleted run stays taken", "free_keys(", "(lambda *ignored: None)("),
     ),
     *at(
-        "holders.py",
+        "keys/holders.py",
         "replayed",
         ("a key is replayed with any content", "if request.fingerprint == keys.request_fingerprint:", "if True:"),
         ("a natural key is replayed with any content", "if fact.fingerprint != keys.content_fingerprint:", "if False:"),
@@ -183,8 +183,8 @@ ENQUEUE = [
         ("payloads of any size are stored", "if size > PAYLOAD_BYTES:", "if False:"),
         ("payloads are measured as sent", "size_of(text)", "len(text.encode())"),
     ),
-    *at("holders.py", "_is_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
-    *at("holders.py", "_is_key", ("keys of any characters are stored", " and key.isprintable()", "")),
+    *at("keys/holders.py", "_is_key", ("keys of any length are stored", "0 < len(key) <= KEY_CHARACTERS", "True")),
+    *at("keys/holders.py", "_is_key", ("keys of any characters are stored", " and key.isprintable()", "")),
     *at(
         "enqueue.py",
         "check_options",

@@ -7,8 +7,8 @@ from tests.mutants.mutant import at
 IS_DUE = '"run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"'
 
 SLEEPERS = [
-    *at("insert.py", "IS_DUE", ("a run that is due later wakes a worker", IS_DUE, '"true"')),
-    *at("insert.py", "IS_DUE", ("a due run wakes nobody", IS_DUE, '"false"')),
+    *at("keys/insert.py", "IS_DUE", ("a run that is due later wakes a worker", IS_DUE, '"true"')),
+    *at("keys/insert.py", "IS_DUE", ("a due run wakes nobody", IS_DUE, '"false"')),
     *at(
         "sleepers.py",
         "HAVE_ENDED",

@@ -28,8 +28,8 @@ from rowcall.queue.finish import (
     done_parameters,
 )
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.holders import FIND_HOLDERS, Keys
-from rowcall.queue.insert import ENQUEUE_MANY
+from rowcall.queue.keys.holders import FIND_HOLDERS, Keys
+from rowcall.queue.keys.insert import ENQUEUE_MANY
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, OWNED, SAVE, Lease, parameters_of
 from rowcall.queue.operate import RESCHEDULE, RETRY, RUN_NOW
 from rowcall.queue.operations.actions import Action, change_many

@@ -10,7 +10,7 @@ from rowcall import queue
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.errors import KeyConflict, KeyTaken, NaturalKeyConflict
 from rowcall.queue import BatchRun, Enqueued, enqueue_batch, enqueue_many
-from rowcall.queue.holders import FREE_KEYS
+from rowcall.queue.keys.holders import FREE_KEYS
 from rowcall.queue.retention.erase import erase
 from rowcall.status import Status
 from tests.support.housekeeping import ended, expire, left, prune

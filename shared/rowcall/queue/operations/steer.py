@@ -12,7 +12,7 @@ from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_one
 from rowcall.base.errors import KeyGone, OperationKeyConflict, OperationNotFound, OperationRefused
 from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
 from rowcall.queue.enqueue import enqueue
-from rowcall.queue.holders import checked_key
+from rowcall.queue.keys.holders import checked_key
 from rowcall.queue.operations.preview import preview
 from rowcall.queue.operations.request import Requested
 from rowcall.queue.operations.state import SOURCES, OperationEvent, OperationStatus, allowed_in

@@ -14,7 +14,7 @@ search_path may contain other objects with the same names.
 
 from __future__ import annotations
 
-from rowcall.queue.holders import Keys
+from rowcall.queue.keys.holders import Keys
 from rowcall.status import Status
 
 INSERT = """
