@@ -27,6 +27,7 @@ from rowcall.queue.keys.holders import (
 )
 from rowcall.queue.keys.insert import ENQUEUE_MANY, reserves, statement_for
 from rowcall.queue.views.results import Enqueued
+from rowcall.schema import mismatch_behind
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.
 PAYLOAD_BYTES = 64 * 1024
@@ -102,7 +103,12 @@ def enqueue_many(
         prepared(declared, payload, options, key)
         for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
     ]
-    return enqueue_prepared(connection, requests, columns_of(declared, options, key_owner, created_by))
+    try:
+        return enqueue_prepared(connection, requests, columns_of(declared, options, key_owner, created_by))
+    except Exception as error:
+        if mismatched := mismatch_behind(error):
+            raise mismatched from error
+        raise
 
 
 def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, created_by: str | None) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import psycopg2.errors
+from psycopg2.errorcodes import INVALID_SCHEMA_NAME, UNDEFINED_COLUMN, UNDEFINED_TABLE
 
-from rowcall.base.database import Connection, drivers_error, fetch_one, fetch_value
+from rowcall.base.database import Connection, drivers_error, fetch_one, fetch_value, sqlstate_of
 from rowcall.base.errors import SchemaMismatch
 
 # The newest file in rowcall_migrations/versions; a test keeps them equal.
@@ -19,7 +20,8 @@ SCHEMA = f"SELECT version_num AS revision, coalesce(fits, version_num) AS fits F
 
 
 # What the database reports if the schema has been removed, or migrated back, while this process runs.
-SCHEMA_ERRORS = (psycopg2.errors.UndefinedTable, psycopg2.errors.UndefinedColumn, psycopg2.errors.InvalidSchemaName)
+SCHEMA_STATES = (UNDEFINED_TABLE, UNDEFINED_COLUMN, INVALID_SCHEMA_NAME)
+SCHEMA_ERRORS = tuple(psycopg2.errors.lookup(state) for state in SCHEMA_STATES)
 
 
 class Schema(NamedTuple):
@@ -63,6 +65,17 @@ def mismatch(found: Schema | None) -> str | None:
             f" is that of {found.fits}: deploy the newer Rowcall here, or migrate back with it"
         )
     return None
+
+
+def mismatch_behind(error: Exception) -> SchemaMismatch | None:
+    """Return what to raise for an error of either driver if the schema is its reason; None for any other error."""
+    if sqlstate_of(error) not in SCHEMA_STATES:
+        return None
+    reason = getattr(getattr(drivers_error(error), "diag", None), "message_primary", None)
+    return SchemaMismatch(
+        f"the database does not have the Rowcall schema that this code needs ({REVISION}): {reason}; run `rowcall"
+        " migrate`, with the DATABASE_URL of this database"
+    )
 
 
 def check_revision(connection: Connection) -> None:

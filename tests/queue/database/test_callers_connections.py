@@ -20,7 +20,8 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from rowcall import JobType
 from rowcall.base import database
 from rowcall.base.database import all_or_nothing, fetch_all
-from rowcall.base.errors import KeyConflict, NaturalKeyConflict, NotAConnection, RowcallError
+from rowcall.base.errors import KeyConflict, NaturalKeyConflict, NotAConnection, RowcallError, SchemaMismatch
+from rowcall_migrations.migrate import migrate
 
 
 class Welcome(Schema):
@@ -135,6 +136,12 @@ def test_a_request_keeps_the_run_that_it_got_for_its_fact(held: Any) -> None:
     assert got[:2] == [first, first]
     fetch_all(held, "UPDATE rowcall.job_runs SET status = 'succeeded', finished_at = now()")
     assert [ask() for _ in range(7)] == [got] * 7  # psycopg 3 prepares a statement after five executions
+
+
+def test_without_a_schema_the_error_says_to_migrate(held: Any, fresh_url: str) -> None:
+    migrate(fresh_url, 3, "base")
+    with pytest.raises(SchemaMismatch, match=r"relation \"rowcall\.job_runs\" does not exist; run `rowcall migrate`"):
+        WELCOME.enqueue(held, {"user_id": 1})
 
 
 def test_one_connection_enqueues_again_and_again(held: Any, fresh_url: str) -> None:
