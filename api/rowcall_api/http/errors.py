@@ -119,7 +119,7 @@ class ProblemSchema(marshmallow.Schema):
     )
     current_status = fields.String(metadata={"description": "The current status, which does not allow the request."})
     allowed_events = fields.List(fields.String(), metadata={"description": "The events that are allowed instead."})
-    key_id = fields.Integer(metadata={"description": "The id of the valid API key that has the name."})
+    key_id = fields.Integer(metadata={"description": "The id of the valid API key that already has this name."})
     current_etag = fields.String(metadata={"description": "The current ETag of the changed resource."})
 
 

@@ -166,7 +166,7 @@ COMMON = (
     Common(
         409,
         "FileChanged",
-        "The file was changed since its handler wrote it.",
+        "The file has changed since its handler wrote it.",
         lambda operation: operation.path.endswith("/content"),
     ),
     Common(
@@ -211,10 +211,10 @@ class Operations(BasePlugin):
         for method, doc in (operations or {}).items():
             name = operation_id(rule.endpoint, method, not apps, len(operations or {}))
             scope = auth.named_scope(self._app.view_functions[rule.endpoint], method)
-            assert scope or apps, f"{rule} needs no scope: put @needs below the other decorators"
+            assert scope or apps, f"{rule} names no scope: put @needs below the other decorators"
             if rule.endpoint in DEPRECATED:
                 old = DEPRECATED[rule.endpoint]
-                notice = f"Deprecated, and removed after {old.until:%Y-%m-%d}: use {old.instead}."
+                notice = f"Deprecated, and will be removed after {old.until:%Y-%m-%d}: use {old.instead}."
                 doc |= {"deprecated": True, "description": "\n\n".join(filter(None, (notice, doc.get("description"))))}
             _complete(Operation(path or "", method, scope or "admin", doc), name)
             if any(parameter["in"] == "query" for parameter in doc.get("parameters", ())):

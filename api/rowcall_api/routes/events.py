@@ -36,9 +36,9 @@ def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Respons
 
     `run` is the new status of a run, `worker` says that a worker has started or is gone, `operation` that an operation
     has progressed, and `reset` that the client must read the lists again; it is also the first event, unless the feed
-    continues after a `Last-Event-ID`.  `partial`: so many runs wait or run that a run may be left out if it starts and
-    ends within half a second, and so may an operator's change to a run that is not running; `reset` follows when this
-    is over.
+    continues after a `Last-Event-ID`.  `partial` says that too many runs are waiting or running to report every
+    change: a run that starts and ends within half a second may be left out, and so may an operator's change to a run
+    that is not running; `reset` follows when this is over.
     """
     feed: Feed = flask.current_app.extensions["feed"]
     place, seconds = PLACE.get(), query.pop("wait")

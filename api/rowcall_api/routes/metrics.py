@@ -80,8 +80,8 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_runs_dead_last_day",
-        "Runs that became dead within the last day and still are, at most 1000. Alert above 0: each waits for an"
-        " operator, and `rowcall runs list --status dead` shows them.",
+        "Runs that became dead within the last day and still are; only the day's latest 1000 failed attempts are"
+        " examined. Alert above 0: each waits for an operator, and `rowcall runs list --status dead` shows them.",
         lambda figures: figures["runs_dead_last_day"],
     ),
     Gauge(

@@ -126,6 +126,6 @@ def idempotency_key(**more: Any) -> fields.String:
                 error="must be one key of printable ASCII characters, without commas or leading or trailing spaces",
             ),
         ],
-        metadata={"description": "Requests with the same key have an effect only once.", "example": "k-1"},
+        metadata={"description": "A request repeated with the same key takes effect only once.", "example": "k-1"},
         **more,
     )

@@ -76,7 +76,7 @@ class RequestedSchema(Schema):
 
 
 class StartSchema(RequestedSchema):
-    """The same, with the options of the operation."""
+    """The action and its runs, with the options of the operation."""
 
     canary = YesOrNo(
         load_default=False,

@@ -18,7 +18,7 @@ class QueueSchema(QueueStatsSchema, AnswerSchema):
     max_running = fields.Integer(
         allow_none=True,
         metadata={
-            "description": "How many of its runs may run at a time: the lower of both limits; null for no limit."
+            "description": "How many of its runs may run at a time: the lower of the two limits; null for no limit."
         },
     )
     operator_limit = fields.Integer(allow_none=True, metadata={"description": "The limit that an operator has set."})

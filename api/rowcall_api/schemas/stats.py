@@ -55,7 +55,10 @@ class StatsSchema(Schema):
     at = fields.AwareDateTime(metadata={"description": "The database's time."})
     queues = fields.List(fields.Nested(QueueStatsSchema))
     attempts_failed_last_hour = _count("Attempts that failed, whether another was made or not.")
-    runs_dead_last_day = _count("Runs that became dead within the last day and still are.")
+    runs_dead_last_day = _count(
+        "Runs that became dead within the last day and still are;"
+        f" only the day's latest {COUNTED_MOST} failed attempts are examined."
+    )
     workers_alive = fields.Integer(
         metadata={"description": "Workers that have not stopped, and have not missed two heartbeats."}
     )

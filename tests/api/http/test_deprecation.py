@@ -40,7 +40,7 @@ def test_it_is_deprecated_in_the_document_with_what_to_use_instead(
     logs.use(logs.Log())
     described = paths["/v1/stats"]["get"]
     assert described["deprecated"] is True
-    assert "Deprecated, and removed after 2030-06-30: use GET /v1/queues." in described["description"]
+    assert "Deprecated, and will be removed after 2030-06-30: use GET /v1/queues." in described["description"]
     assert "deprecated" not in paths["/v1/queues"]["get"]
 
 

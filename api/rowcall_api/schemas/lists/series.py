@@ -67,13 +67,16 @@ class PointSchema(AnswerSchema):
     waiting = fields.Nested(
         TimesSchema,
         metadata={
-            "description": "For how many seconds runs had been due when they were claimed, of the attempts that began"
-            f" in this step. Interpolated within one of {len(BOUNDS)} ranges of times; at most {BOUNDS[-1]:g}."
+            "description": "How many seconds runs had been due when they were claimed, for attempts that began in"
+            f" this step. Interpolated within one of {len(BOUNDS)} ranges of times; at most {BOUNDS[-1]:g}."
         },
     )
     running = fields.Nested(
         TimesSchema,
-        metadata={"description": "For how many seconds handlers worked, of the attempts that ended, in the same way."},
+        metadata={
+            "description": "How many seconds handlers worked, for attempts that ended in this step; interpolated in the"
+            " same way."
+        },
     )
 
 

@@ -113,7 +113,8 @@ def dead(connection: PgConnection) -> Finding:
     """Whether runs died in the last day."""
     rows = dead_lately(connection)
     if not rows:
-        return Finding("dead runs", True, "none died in the last day")
+        examined = f"the latest {COUNTED_MOST} failed attempts were examined"
+        return Finding("dead runs", True, f"none died in the last day ({examined})")
     return Finding(
         "dead runs",
         False,
@@ -170,7 +171,8 @@ def open_effects(connection: PgConnection) -> Finding:
         False,
         f"{_counted({row['kind']: row['effects'] for row in rows})} may have happened, and their runs died or were"
         f" cancelled ({_named(runs)}): `rowcall effects list --state intent` shows them; find out what happened, and"
-        " record it with `rowcall effects resolve`, or `rowcall runs retry ID` follows the policy of the kind",
+        " record it with `rowcall effects resolve`, or run `rowcall runs retry ID`, which follows the policy of the"
+        " kind",
     )
 
 
