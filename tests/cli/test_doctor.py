@@ -216,7 +216,7 @@ def test_a_port_on_which_our_own_api_answers_is_well_unless_it_serves_another_da
         code, found = findings({**well, "ROWCALL_API_PORT": port, "DATABASE_URL": fresh_url})
         assert (code, found["API port"]["good"]) == (1, False)
         assert found["API port"]["message"].startswith(
-            f"the Rowcall API on 127.0.0.1:{port} serves another database than the one examined here: "
+            f"the Rowcall API on 127.0.0.1:{port} serves a different database from the one examined here: "
         )
         # It says nothing of a database that it cannot compare.
         nowhere = {**well, "ROWCALL_API_PORT": port, "DATABASE_URL": "postgresql://127.0.0.1:1/none"}

@@ -12,7 +12,7 @@ from tests.support.rows import run_in
 
 @pytest.mark.parametrize(
     ("lease_ends", "otherwise"),
-    [("1 hour", "otherwise another worker does after its lease, which lasts until"), ("-1 hour", "its lease ended at")],
+    [("1 hour", "otherwise another worker cancels it after its lease ends at"), ("-1 hour", "its lease ended at")],
 )
 def test_asked_to_cancel_it_the_command_says_since_when_and_what_cancels_it_now(
     environment: dict[str, str], fresh_url: str, lease_ends: str, otherwise: str

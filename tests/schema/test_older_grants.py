@@ -26,8 +26,8 @@ from tests.support.roles import role
 from tests.support.rows import run_in
 
 REMEDY = (
-    "let the owner of the tables run the script that `rowcall migrate --grants` prints, and run it again after each"
-    " migration"
+    "ask the owner of the tables to run the script that `rowcall migrate --grants` prints, and to run it again after"
+    " each migration"
 )
 
 

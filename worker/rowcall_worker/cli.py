@@ -29,7 +29,7 @@ def _options(command: Command) -> Command:
             "--grace", type=click.FloatRange(0), help="Seconds that running handlers get to finish at shutdown."
         ),
         click.option("--types", help="Run only these job types, separated by commas.  [default: all]"),
-        click.option("--queues", help="Run only these queues, separated by commas.  [default: all]"),
+        click.option("--queues", help="Serve only these queues, separated by commas.  [default: all]"),
         click.option(
             "--concurrency", type=click.IntRange(1, 1000), help="Runs at a time.  [default: ROWCALL_CONCURRENCY]"
         ),
@@ -64,7 +64,7 @@ def worker_command() -> None:
     "--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Number of worker processes."
 )
 def run_command(processes: int, **options: Any) -> None:
-    """Keep performing due runs, until SIGTERM, Ctrl-C or the end of the terminal; running handlers may finish.
+    """Keep performing due runs until SIGTERM, Ctrl-C or a closed terminal; running handlers may finish.
 
     A second SIGTERM or Ctrl-C stops at once, and names the runs that are left until their leases expire.
     """

@@ -42,7 +42,7 @@ PACKAGES = frozenset(
     }
 )
 
-# What `rowcall api` imports of these; `up` starts it.
+# Those of PACKAGES that `rowcall api` imports; `up` looks for them too, because it starts the API.
 API = (
     "apispec",
     "cronsim",
@@ -55,7 +55,8 @@ API = (
     "webargs",
     "werkzeug",
 )
-# What these commands import of these; a list of commands looks for them, because importing takes a second.
+# Those of PACKAGES that each command imports; the list of commands only looks for them, because importing takes a
+# second.
 NEEDED = {"api": API, "migrate": ("alembic", "cronsim"), "up": ("cronsim",), "worker": ("cronsim",)}
 
 
@@ -65,7 +66,7 @@ def is_missing(error: ModuleNotFoundError) -> bool:
 
 
 def outlined(name: str) -> str | None:
-    """Say without importing the command what it does, or return None for a command that imports little."""
+    """Say what a command does without importing it; return None for a command that imports little."""
     if name not in NEEDED:
         return None
     return ABOUT[name] if all(map(find_spec, NEEDED[name])) else described(name)

@@ -27,7 +27,7 @@ NO_FILTER = "none: all runs that the action can change"
 
 @click.group("operations", cls=Group)
 def operations_command() -> None:
-    """List, stop and continue changes to many runs; `rowcall runs retry --status dead`, for example, starts one."""
+    """List, stop and continue operations, which change many runs; `rowcall runs retry --status dead` starts one."""
 
 
 @operations_command.command("list")

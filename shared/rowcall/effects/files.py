@@ -68,7 +68,7 @@ def open_file(file: Row, folder: Path) -> Opened:
     size = os.fstat(opened.fileno()).st_size
     if file["size_bytes"] not in (None, size) or file["sha256"] not in (None, _digest(opened)):
         opened.close()
-        raise FileChanged(f"{file['path']!r} is not as its handler wrote it: it was replaced or changed since")
+        raise FileChanged(f"{file['path']!r} is not as its handler wrote it: it was replaced or changed later")
     return Opened(file["path"].rpartition("/")[2], size, opened)
 
 

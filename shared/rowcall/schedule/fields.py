@@ -121,11 +121,11 @@ class Field:
         return "is not a number or name" if self.names else "is not a number"
 
     def _refuse(self, item: str, wrong: str, instead: str | None = None) -> NoReturn:
-        remedy = f", such as {self.example}" if instead is None else instead
+        remedy = f"; examples: {self.example}" if instead is None else instead
         raise ScheduleInvalid(self.name, f"{self.name} {shown(item)} {wrong}{remedy}")
 
 
-MINUTE = Field("minute", "minutes", 0, 59, "0, 0,30 or */15")
+MINUTE = Field("minute", "minutes", 0, 59, "0, */15 or 0,30")
 HOUR = Field("hour", "hours", 0, 23, "9, 8-18 or */4")
 DAY_OF_MONTH = Field("day of month", "days", 1, 31, "1, 1-15 or L")
 MONTH = Field("month", "months", 1, 12, "1, JAN or 6-8", MONTHS)

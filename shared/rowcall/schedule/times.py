@@ -112,4 +112,4 @@ class Times:
         if first == last:
             return None
         coming = "first" if instant == first else "second"
-        return f"{wall:%H:%M} occurs twice on {wall.date()} in {self.zone.key}: the {coming}"
+        return f"{wall:%H:%M} occurs twice on {wall.date()} in {self.zone.key}: this is the {coming}"

@@ -114,11 +114,11 @@ def test_the_times_end_with_the_years_and_never_in_an_error(zone: str) -> None:
         ),
         ("0 3 * * *", "2026-03-29T01:00", None),
         ("0 * * * *", "2026-03-29T01:00", None),
-        ("30 2 * * *", "2026-10-25T00:30", "02:30 occurs twice on 2026-10-25 in Europe/Berlin: the first"),
+        ("30 2 * * *", "2026-10-25T00:30", "02:30 occurs twice on 2026-10-25 in Europe/Berlin: this is the first"),
         (
             "30 */2 * * *",
             "2026-10-25T01:30",
-            "02:30 occurs twice on 2026-10-25 in Europe/Berlin: the second",
+            "02:30 occurs twice on 2026-10-25 in Europe/Berlin: this is the second",
         ),
         ("0 3 * * *", "2026-10-25T02:00", None),
     ],

@@ -48,6 +48,6 @@ def test_a_queue_whose_settings_another_operator_removes_gets_new_ones(
 
 def test_a_change_that_always_finds_them_removed_says_so(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     removed_meanwhile(monkeypatch, fresh_url, 100)
-    removed = "another operator has removed the settings of queue 'racy' at each try"
+    removed = "another operator keeps removing the settings of queue 'racy'"
     with pytest.raises(QueueBusy, match=removed), database.transaction(fresh_url) as connection:
         pause_queue(connection, "racy", OPERATOR)

@@ -83,8 +83,8 @@ class RightsMissing(RowcallError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the database refuses the role of the API: {reason}; let the owner of the tables run the script that"
-            " `rowcall migrate --grants` prints, and run it again after each migration"
+            f"the database refuses the role of the API: {reason}; ask the owner of the tables to run the script that"
+            " `rowcall migrate --grants` prints, and to run it again after each migration"
         )
 
 

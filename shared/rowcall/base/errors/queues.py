@@ -33,7 +33,7 @@ class QueueBusy(RowcallError):
 
     def __init__(self, name: str, removed: bool = False) -> None:
         super().__init__(
-            f"another operator has removed the settings of queue {name!r} at each try: try again in a moment"
+            f"another operator keeps removing the settings of queue {name!r}: try again in a moment"
             if removed
             else f"runs of queue {name!r} that count against its limit are running: try again when they end"
         )

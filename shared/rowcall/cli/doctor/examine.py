@@ -116,9 +116,9 @@ def _rowcall_api(settings: Settings) -> Finding:
     return Finding(
         "API port",
         False,
-        f"the Rowcall API on {host}:{port} serves another database than the one examined here: if you did not expect"
-        " that, check DATABASE_URL and ROWCALL_HOME here and where the API was started; otherwise set ROWCALL_API_PORT"
-        " to another port",
+        f"the Rowcall API on {host}:{port} serves a different database from the one examined here: if you did not"
+        " expect that, check DATABASE_URL and ROWCALL_HOME here and where the API was started; otherwise set"
+        " ROWCALL_API_PORT to another port",
     )
 
 

@@ -41,8 +41,8 @@ def grants(connection: PgConnection) -> Finding:
     return Finding(
         "grants",
         False,
-        f"{'; '.join(lacking)}: let the owner of the tables run the script that `rowcall migrate --grants` prints, and"
-        " run it again after each migration",
+        f"{'; '.join(lacking)}: ask the owner of the tables to run the script that `rowcall migrate --grants` prints,"
+        " and to run it again after each migration",
     )
 
 

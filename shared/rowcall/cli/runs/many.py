@@ -48,7 +48,7 @@ class Many:
         return by_filter
 
     def carry_out(self, action: Action, criteria: Filter, as_json: bool, run_at: datetime | None = None) -> None:
-        """Start an operation, and work on it, besides the workers, until it needs no more work."""
+        """Start an operation, and work on it alongside the workers until it needs no more work."""
         requested = Requested(action, criteria, self.everything, self.limit, run_at, self.canary, self.reason)
         with command_transaction() as connection:
             unresolved = effects.unresolved_runs(connection) if action is Action.RETRY else None

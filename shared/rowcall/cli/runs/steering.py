@@ -157,7 +157,7 @@ def _asked(connection: Connection, row: Row) -> str:
     if held is None or not held["late"]:
         return ", and its worker has been asked to stop it"
     since, until = shown(held["heartbeat_at"]), shown(row["locked_until"])
-    otherwise = f"otherwise another worker does after its lease, which lasts until {until}"
+    otherwise = f"otherwise another worker cancels it after its lease ends at {until}"
     if held["expired"]:
         otherwise = f"its lease ended at {until}, so the next worker that ticks cancels it too"
     return (

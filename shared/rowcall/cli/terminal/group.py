@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 
 class Group(click.Group):
-    """A group as click has it, except that its help cuts no sentence and keeps the order of declaration."""
+    """Click's group, except that its help cuts no sentence and keeps the order of declaration."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order in which they were added."""
@@ -18,7 +18,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; suggest the nearest name for an unknown one, also where commands are not loaded yet."""
+        """Find the command; suggest the nearest name for an unknown one, even if commands are not loaded yet."""
         name = args[0]
         if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
             near = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
