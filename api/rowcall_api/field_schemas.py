@@ -209,7 +209,7 @@ def _is_sent_as_text(field: fields.Number[Any]) -> bool:
 
 
 def _number(field: FieldOfAny, bound: Any) -> float:
-    """Return a bound as a number of JSON, which `as_string` would make a text."""
+    """Return a bound as a JSON number; `as_string` would turn it into a string."""
     value = _serialized(field, bound) if isinstance(field, fields.TimeDelta) else bound
     exact = Decimal(str(value))
     return int(exact) if exact == exact.to_integral_value() else float(exact)

@@ -67,7 +67,7 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
 
 
 def _confirm(consequence: str, yes: bool) -> None:
-    """Ask, naming the database, how many workers it has, which would end, and how many runs they run."""
+    """Ask for confirmation; name the database, the number of workers, which would end, and that of running runs."""
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         if not schema_of(connection):
             return  # there is nothing to lose

@@ -116,7 +116,7 @@ def test_systemd_gives_back_every_value(open_folder: Path, name: str) -> None:
 
 
 def as_systemd_reads_it(folder: Path) -> str:
-    """Return how systemd reads the service in this folder; only root is refused, and nothing is started."""
+    """Return how systemd reads the service in this folder; systemd starts nothing, and refuses to do this as root."""
     done = subprocess.run(
         ["/lib/systemd/systemd", "--test", "--system", "--unit=rowcall.service"],
         env={"SYSTEMD_UNIT_PATH": f"{folder}:", "SYSTEMD_LOG_LEVEL": "err"},

@@ -1,4 +1,4 @@
-"""Finds the client's address of a request that came through the operator's proxies."""
+"""Finds the address of the client whose request came through the operator's proxies."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ UNSTORED = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 # Keys in the application's extensions.  The names of the app's blueprints:
 PROTECTED = "protected_blueprints"
-# The attribute of a view that returns another form than JSON:
+# The attribute of a view that returns something other than JSON:
 FORM = "returned_form"
 # The endpoints and methods that take a query, which openapi.py adds:
 WITH_QUERY = "operations_with_query"
@@ -79,7 +79,7 @@ def _check_host() -> None:
 
 
 def _forbid_guessing(response: flask.Response) -> flask.Response:
-    """Forbid caching of an answer that depends on a key, unless its route allows it, and guessing of its type."""
+    """Forbid guessing the type of an answer, and caching one that depends on a key unless its route allows that."""
     for name, value in UNSTORED.items():
         response.headers.setdefault(name, value)
     return response

@@ -77,7 +77,7 @@ class Master(Arbiter):
     """
 
     def init_signals(self) -> None:
-        """Listen to signals (gunicorn's hook), but not to SIGHUP if nohup has it ignored."""
+        """Handle signals (gunicorn's hook), except SIGHUP if nohup set it to be ignored."""
         hangup = signal.getsignal(signal.SIGHUP)
         super().init_signals()
         if hangup is signal.SIG_IGN:
@@ -101,7 +101,7 @@ class Worker(receiving.ReceivingWorker):
     """gunicorn's threaded worker, which also returns its own errors as problem documents."""
 
     def init_signals(self) -> None:
-        """Listen to signals (gunicorn's hook), and leave those that a terminal sends to all processes to the master."""
+        """Handle signals (gunicorn's hook), but leave to the master those that a terminal sends to all processes."""
         hangup = signal.getsignal(signal.SIGHUP)
         super().init_signals()
         # Not SIG_IGN, unless nohup has set it: programs started by an app's route would inherit that.

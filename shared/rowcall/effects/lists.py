@@ -44,7 +44,7 @@ ALL = {
     for order in Order
 }
 
-# Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+# For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 IN_STATE = {
     (table.name, state, order): (
         f"({listed(table)} WHERE state = '{state}' AND {_beyond(table, order)}{of_kind(table)} {_first(order)})"
@@ -203,7 +203,7 @@ def unresolved_runs(connection: Connection) -> list[int]:
 
 
 def unresolved_effects(connection: Connection, run_id: int) -> list[Row]:
-    """Return the effects of a run that is not running, up to a page, which must be resolved before it can succeed."""
+    """Return the effects, at most a page, that must be resolved before this run, which is not running, can succeed."""
     page = page_of_effects(connection, states=OPEN, run_id=run_id)
     return [row for row in page.effects if row["state"] == "unknown" or row["kind"] in not_repeated()]
 

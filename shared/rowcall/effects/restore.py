@@ -22,7 +22,7 @@ LOST_EMAIL: Final = (
     f"{LOST}, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time"
 )
 
-# An email that the backup knows as begun or as unknown may have been resolved and sent again since.
+# An email that is begun or unknown in the backup may have been resolved and sent again since.
 SINCE_EMAIL: Final = (
     f"{LOST}, perhaps with another Message-ID: if the mail log does not have this one, look for its recipient, its"
     " subject and the time"

@@ -92,7 +92,7 @@ def write_log(connection: Connection, lines: Lines) -> None:
 
 
 def portions(lines: Lines) -> Iterator[Lines]:
-    """Divide the lines into portions for one statement each, of at least the lines of one run."""
+    """Divide the lines into portions, one for each statement; a portion has at least all lines of one run."""
     portion: dict[Lease, Sequence[LogLine]] = {}
     size = 0
     for lease, of_lease in lines.items():

@@ -31,7 +31,7 @@ SELECT outcome, reason, run_id, run_at FROM rowcall.schedule_occurrences LEFT JO
 WHERE schedule_occurrences.definition_id = %(definition_id)s AND nominal_at = %(nominal_at)s
 """
 
-# The run's run_at is too far in the future by the time that the test has moved.
+# The run's run_at is as much too late as the test has moved time.
 DATE_TO_NOW = "UPDATE rowcall.job_runs SET run_at = run_at - %(moved)s WHERE id = %(run_id)s"
 
 NOW = "SELECT now()"

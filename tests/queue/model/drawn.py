@@ -201,7 +201,7 @@ def write_any(draw: st.DrawFn, run: Run) -> Writing | Telling:
 
 
 def write(draw: st.DrawFn, run: Run, event: Event | None) -> Writing | Telling:
-    """Draw this event of the run's owner, or its progress; where the queue takes many at once, mostly for more runs."""
+    """Draw this event of the run's owner, or its progress; mostly for several runs if the queue takes many at once."""
     own = lease(draw, run)
     if event is None:
         return Telling(own)

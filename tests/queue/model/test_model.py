@@ -162,7 +162,7 @@ class Queue(RuleBasedStateMachine):
         self.make_at_once(first, second, commits)
 
     def make(self, *moves: Move) -> None:
-        """Make moves on both sides, in one transaction: the answers are equal, and so is whether workers are woken."""
+        """Make moves on both sides, in one transaction: they answer alike, and both or neither wake workers."""
         self.compare(moves, self.connections.alone(*moves), self.world)
         self.tell_lanes_apart()
 

@@ -34,7 +34,7 @@ Answer = str | Mapping[str, Any] | None
 Perform = Callable[[Effect], Answer]
 Transaction = Callable[[], AbstractContextManager[PgConnection]]
 
-# Why the run can be retried once the handler is mended.
+# Why the run can be retried once the handler is fixed.
 RECORDED = "; the effect has happened and is recorded, without a reference"
 
 Recorded = TypeVar("Recorded")

@@ -52,7 +52,7 @@ class TimedSocket(socket.socket):
     deadline: Deadline
 
     def recv_into(self, *args: Any, **kwargs: Any) -> int:
-        """The method that files made from a socket read with."""
+        """Receive into a buffer, as files made from a socket do."""
         self.settimeout(self.deadline.left())
         return super().recv_into(*args, **kwargs)
 
@@ -69,7 +69,7 @@ class TimedTLSSocket(ssl.SSLSocket):
     deadline: Deadline
 
     def recv_into(self, *args: Any, **kwargs: Any) -> int:
-        """The method that files made from a socket read with."""
+        """Receive into a buffer, as files made from a socket do."""
         self.settimeout(self.deadline.left())
         return super().recv_into(*args, **kwargs)
 

@@ -53,7 +53,7 @@ class InFlight:
         # Runs were returned unbegun: claim nothing ahead until a slot is free.
         self._returned = False
         self._decided_at = 0.0
-        # A producer found no slot, because the other one had reserved them for a claim in progress.
+        # A producer found no slot, because the other one had reserved all of them for a claim in progress.
         self._turned_away = False
         # The suspect in flight, if any, and whether to claim nothing until a suspect can run alone.
         self._suspect: InFlightRun | None = None

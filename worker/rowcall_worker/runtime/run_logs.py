@@ -17,7 +17,7 @@ from rowcall_worker.attempt.in_flight_run import InFlightRun
 # Errors of one row, however often it is tried: data that cannot be stored or is too large.
 REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
 
-# Besides, the lines may need a right that this role does not have, because the grants are older than the table.
+# The lines may also need a right that this role does not have, because the grants are older than the table.
 LINES_REFUSED = (*REFUSALS, psycopg2.ProgrammingError)
 
 Written = TypeVar("Written")

@@ -1,8 +1,8 @@
 """The scheduler: a thread with its own connection that decides due nominal times, and counts failed attempts.
 
-Every worker ticks, and the one whose tick is recorded counts.  `run` ticks at the next nominal time or after the poll
-interval, whichever is earlier, to notice changed definitions.  `once` ticks until nothing is left to decide or its time
-is up, while other threads perform due runs.
+Every worker ticks, and the one whose tick is recorded also counts failures.  `run` ticks at the next nominal time or
+after the poll interval, whichever is earlier, to notice changed definitions.  `once` ticks until nothing is left to
+decide or its time is up, while other threads perform due runs.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Scheduler:
         return ticked
 
     def _pause(self, ticked: Ticked) -> float:
-        """The pause until the next nominal time; none if the bound left some for the next tick."""
+        """The pause until the next nominal time; the shortest one if the bound left some for the next tick."""
         if ticked.next_in is None or (ticked.next_in <= 0 and not any(ticked.decided.values())):
             return self.poll
         return min(self.poll, max(ticked.next_in, SHORTEST_PAUSE_SECONDS))

@@ -87,7 +87,7 @@ PLACE: ContextVar[Place | None] = ContextVar("rowcall_place", default=None)
 
 
 class Waiting:
-    """Lets requests wait: parked in Rowcall's own server; in another, in their threads, at most `most` of them."""
+    """Lets requests wait: parked in Rowcall's own server, or in their threads in another, where at most `most` wait."""
 
     def __init__(self, most: int) -> None:
         self._room = threading.Semaphore(most)

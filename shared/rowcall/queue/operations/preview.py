@@ -23,7 +23,7 @@ UNFINISHED = IndexScan("live", "finished_at IS NULL", "queue, priority, run_at, 
 def count_sql(scan: IndexScan) -> str:
     """Return a query that counts the runs that an action can change, and names some of them.
 
-    The runs are taken in the operation's order, so that with `max_runs`, it is about those that would be changed.
+    The runs are taken in the operation's order, so with `max_runs` the counts are of those that would be changed.
     """
     return f"""{IN_ORDER}
 SELECT matched, counted_all, ids[1:least({SAMPLES}, %(max_runs)s)] AS samples, by_status, unresolved

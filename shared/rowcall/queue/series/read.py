@@ -26,7 +26,7 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def _summed(histogram: str) -> str:
-    """Return SQL for the sums of the buckets; summing each is much faster than to unnest them."""
+    """Return SQL for the sums of the buckets; summing each is much faster than unnesting them."""
     return f"ARRAY[{', '.join(f'sum({histogram}[{number}])' for number in range(1, BUCKETS + 1))}]::bigint[]"
 
 

@@ -1,7 +1,7 @@
 """What has changed since the last read: the events of runs, workers and operations.
 
 Each reader keeps in memory what it has seen, and compares it with what it reads next.  So nothing is lost when
-transactions become visible in another order than that of their times, and finished runs cost nothing.  An event is the
+transactions become visible in a different order from their times, and finished runs cost nothing.  An event is the
 new status of a run; a status that lasts less than the time between two reads may be left out, but never the last one.
 """
 
@@ -20,7 +20,7 @@ from rowcall.queue.views.live_workers import ALIVE
 from rowcall.queue.views.stats import LANE, SCANNED_MOST
 from rowcall.status import FAILURES, Status, sql_list
 
-# With more live runs than these, only the running ones are compared.
+# With more live runs than this, only the running ones are compared.
 LIVE_MOST = 5000
 
 # Runs and failures of this last period are read again each time, because their transactions may commit late.

@@ -17,7 +17,7 @@ INTERVAL = "coalesce(workers.heartbeat_seconds, %(heartbeat)s)"
 PUNCTUAL = f"heartbeat_at > now() - {MISSED_INTERVALS} * {INTERVAL} * interval '1 second'"
 AWAKE = "coalesce(sleeps_until > now(), true)"
 
-# This many live runs of a queue are examined for leases that have expired, so that it costs the same for any backlog.
+# This many live runs of a queue are examined for expired leases, so that the cost is the same for any backlog.
 EXAMINED_MOST = 1000
 
 # Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.

@@ -15,7 +15,7 @@ PAGE_BYTES = 1024 * 1024
 
 
 class Order(StrEnum):
-    """From the newest entry of a list to the oldest, or back."""
+    """From the newest entry of a list to the oldest, or the reverse."""
 
     DESC = "desc"
     ASC = "asc"

@@ -34,7 +34,7 @@ class Suspects:
     _idle: bool | None = None
     _due_at: float = 0.0
     _patience: float = STILL_SECONDS
-    # When this process stopped claiming other runs, and whether the suspect for which it did has begun.
+    # When this process stopped claiming other runs for a suspect, and whether that suspect has begun.
     _still_since: float | None = None
     _begun: bool = False
     _rested_at: float = 0.0
@@ -119,7 +119,7 @@ class Suspects:
         self.in_flight.go_on()
 
     def _rest(self, now: float) -> None:
-        """Stop keeping the process empty; while others wait, do so again only after twenty times as long."""
+        """Stop keeping the process empty; keep it empty for another suspect only after twenty times as long."""
         if self._still_since is not None:
             self._rested_at = now + REST * (now - self._still_since)
         self._still_since, self._begun = None, False
