@@ -42,7 +42,7 @@ SEEDED_ON = f"""
 SELECT max((created_at AT TIME ZONE 'UTC')::date + 90) FROM example.users WHERE email LIKE '%%@{DOMAIN}'
 """
 
-# Ids are not used again, so that nothing new is taken for something that was mailed or charged before.
+# Ids are not used again, so that nothing new is mistaken for something that was mailed or charged before.
 DELETE_ALL = f"""
 WITH demo AS (SELECT id FROM example.users WHERE email LIKE '%%@{DOMAIN}'),
     gone_orders AS (DELETE FROM example.orders WHERE user_id IN (SELECT id FROM demo)),

@@ -18,9 +18,9 @@ from rowcall_example.queries import CurrencySales, DaySales
 
 COLUMNS = ("row", "date", "currency", "hour_utc", "customer_id", "customer", "email", "orders", "amount")
 
-# A spreadsheet takes a cell that starts with one of these characters for a formula, and evaluates it; the last four are
-# the wide forms of the first four.  It may skip blanks, visible or not, and it may start a cell after a semicolon, a
-# tab or the end of a line: how it splits a file depends on its language.
+# A spreadsheet treats a cell that starts with one of these characters as a formula, and evaluates it; the last four
+# are the wide forms of the first four.  It may skip blanks, visible or not, and it may start a cell after a semicolon,
+# a tab or the end of a line: how it splits a file depends on its language.
 BLANKS = r"(?:[^\S\t\r\n]|[\u200b-\u200f\u2060\ufeff])*+"
 FORMULA = re.compile(rf"^(?={BLANKS}[\t\r\n])|(?:^|[;\t\r\n])(?={BLANKS}[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
@@ -52,5 +52,5 @@ def _rows(part: CurrencySales) -> Iterator[tuple[object, ...]]:
 
 
 def harmless(text: str) -> str:
-    """Return text with a quote in front of what a spreadsheet would take for a formula."""
+    """Return text with a quote in front of what a spreadsheet would treat as a formula."""
     return FORMULA.sub(r"\g<0>'", text)

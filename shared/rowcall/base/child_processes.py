@@ -23,7 +23,7 @@ def own_command(*words: str) -> list[str]:
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that ask this process to stop; SIGHUP, of a closed terminal, unless nohup has it ignored."""
+    """Return the signals that ask this process to stop; SIGHUP (a closed terminal) only if nohup does not ignore it."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return (signal.SIGTERM, signal.SIGINT)
     return (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -48,7 +48,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of effect.  `horizon` is for how many seconds the provider remembers keys, if no setting says so."""
+    """One kind of effect.  `horizon`: how many seconds the provider remembers keys, unless a setting says otherwise."""
 
     name: str
     policy: Policy

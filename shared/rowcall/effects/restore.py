@@ -17,7 +17,7 @@ SUBJECT: Final = "database"
 
 LOST: Final = "the database was restored from a backup, and this may have happened in the hours that were lost"
 
-# The id that went out then was lost with the hours, so an operator must not look for another one.
+# The id that was sent then is lost, so an operator must not look for the current one.
 LOST_EMAIL: Final = (
     f"{LOST}, with a Message-ID that is lost too: look in the mail log for its recipient, its subject and the time"
 )

@@ -128,7 +128,7 @@ def _remedy(app: str, name: str) -> str:
 
 
 def _driver(error: BaseException) -> str:
-    """Return a remedy if SQLAlchemy 2.1, whose default driver has changed, misses that driver."""
+    """Return a remedy if SQLAlchemy 2.1, whose default driver has changed, cannot import that driver."""
     frames = traceback.extract_tb(error.__traceback__)
     if getattr(error, "name", None) != "psycopg" or not any("sqlalchemy" in Path(one.filename).parts for one in frames):
         return ""

@@ -78,7 +78,10 @@ class Run:
 
     @property
     def gateways(self) -> Gateways:
-        """The gateways: mail, webhooks, payments and files.  Inside `effect`, each call happens once."""
+        """The gateways: mail, webhooks, payments and files.
+
+        Call them inside `effect`, whose kind decides whether another attempt may repeat the call.
+        """
         return self._resources.gateways
 
     @property

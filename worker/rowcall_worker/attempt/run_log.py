@@ -79,8 +79,8 @@ class RunLog(logging.Logger):
     """The logger of one attempt, for its handler and for code that takes a standard logger.
 
     A line goes to the process's log, with the run's id and lease, and is kept with the run.  A line at level debug is
-    dropped unless the process logs that level.  Other keyword arguments than those of the standard logger are fields of
-    the line.
+    dropped unless the process logs that level.  Keyword arguments other than the standard logger's are fields of the
+    line.
     """
 
     def __init__(self, run_id: int, lease_no: int, buffer: LogBuffer) -> None:

@@ -19,7 +19,7 @@ from rowcall.base.watched import WatchedConnection
 
 Wanted = TypeVar("Wanted")
 
-# As many as SQLAlchemy's own commit makes before it takes the hooks for endless.
+# As many as SQLAlchemy's own commit makes before it treats the hooks as endless.
 FLUSHES_MOST = 100
 
 # What `as_` may be.

@@ -44,7 +44,7 @@ class Isolation:
         try:
             return self._supervised(run)
         except Exception as error:
-            # This includes refusals of the machine, such as no more sockets: they end the attempt, not this thread.
+            # This includes what the machine refuses, such as more sockets: it ends the attempt, not this thread.
             return AttemptResult.of_error(error)
         finally:
             with self._changed:

@@ -46,7 +46,7 @@ ENDS = {
 RELEASE_SECONDS = 5.0
 LOCKED_STEP_SECONDS = 0.05
 
-# How many of the runs that a worker leaves behind its last line names.
+# How many of the runs that a worker leaves behind are named in its last log line.
 NAMED_MOST = 100
 
 

@@ -32,7 +32,7 @@ PAUSE_SECONDS = 5.0
 KEPT = timedelta(seconds=60)
 KEPT_MOST = 20_000
 
-# Two processes that read at the same time may see transactions in another order.
+# Two processes that read at the same time may see transactions in different orders.
 MARGIN = timedelta(seconds=2)
 
 # A client without news gets an id, so that its id never becomes too old, and no proxy ends the connection.

@@ -266,7 +266,7 @@ def _execute(
     if not isinstance(connection, WatchedConnection):
         cursor.execute(sql, parameters)
     elif connection.prologue is None:
-        # A transaction that has failed takes nothing but its rollback.
+        # A transaction that has failed accepts nothing but a rollback.
         failed = connection.info.transaction_status == TRANSACTION_STATUS_INERROR
         cursor.execute(sql if failed else SHOW_WARNINGS + sql, parameters)
     else:

@@ -1,4 +1,4 @@
-"""`rowcall runs tail`: what the handler of a run logged, and what it logs."""
+"""`rowcall runs tail`: what the handler of a run has logged, and what it logs next."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Claimed(NamedTuple):
     """One attempt of one run; it belongs to the claiming worker until the lease ends.
 
     `suspect` is the number of leases that the run has lost in a row.  An attempt that its worker ends reduces it to 1
-    at most.  `waited` is for how many seconds it had been due when it was claimed.
+    at most.  `waited` is how many seconds it had been due when it was claimed.
     """
 
     run_id: int

@@ -35,7 +35,7 @@ MATCHES = """(%(who)s::text IS NULL OR %(who)s IN (who, split_part(who, ' (', 1)
         AND at >= %(after)s::timestamptz AND at < %(before)s::timestamptz"""
 
 
-# Definitions had words of their own until 0.2; rows keep theirs, and each word finds both.
+# Until 0.2, definitions had their own words for these actions.  Old rows keep them, and either word finds both.
 FORMER = {"create": "created", "change": "changed", "adopt": "adopted"}
 OTHER_WORDS = FORMER | {former: word for word, former in FORMER.items()}
 

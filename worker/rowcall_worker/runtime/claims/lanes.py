@@ -16,11 +16,11 @@ from rowcall.queue import ClaimResult, Swept
 from rowcall.queue.claims.lanes import BEGINNING, Lane, LaneKey, Position
 from rowcall.queue.claims.sweep import Walked
 
-# How many lanes with something due a claim visits, and how many that had something lately.
+# How many lanes a claim visits that have something due, and how many that recently had something.
 VISITS = 64
 SPARE_VISITS = 16
 
-# A claim walks this many taken runs again, because overlapping transactions may commit in another order.
+# A claim walks this many taken runs again, because overlapping transactions may commit in a different order.
 AGAIN = 256
 
 
@@ -62,7 +62,7 @@ class Memory:
         first, start = walked.first, walked.lane.start
         self.is_known = self.is_known or not walked.has_more
         reached = first or walked.until
-        # If claims have taken runs, only as far as the sweep before: what was uncommitted then, this sweep has seen.
+        # If claims have taken runs, only as far as the previous sweep: this one has seen what was uncommitted then.
         safe = min(reached, self.swept_to) if self.was_taken_from and self.swept_to else reached
         if first is not None and first < self.start:
             self._begin_at(first)

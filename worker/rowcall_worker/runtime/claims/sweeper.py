@@ -17,7 +17,7 @@ from rowcall_worker.runtime.claims.lanes import Lanes
 # connection's time.
 REST = 20
 
-# How long claims may miss what their heads hide, in a table that is swept in a moment.
+# How long claims may miss due runs before the lanes' heads, if a sweep takes only a moment.
 INTERVAL_SECONDS = 1.0
 
 

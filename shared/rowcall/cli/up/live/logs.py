@@ -43,7 +43,7 @@ class _File:
     begun: bytes = b""
 
     def lines(self, last: bool) -> list[str]:
-        """Return the lines that were added; at the end, also one that has no end."""
+        """Return the lines that were added; at the end of the log, also one without a line break."""
         *whole, self.begun = (self.begun + self.reads.read()).split(b"\n")
         if last and self.begun:
             whole.append(self.begun)
