@@ -97,7 +97,7 @@ def test_a_route_that_asks_for_no_key_cannot_be_registered() -> None:
     open_door.get("")(open_door.response(200)(show_anybody))
     app = flask.Flask("open")
     app.config.update(CONFIG)
-    with pytest.raises(AssertionError, match="needs no scope"):
+    with pytest.raises(AssertionError, match="names no scope"):
         Interface(app).register_blueprint(open_door)
 
 

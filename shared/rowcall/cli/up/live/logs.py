@@ -52,7 +52,7 @@ class _File:
 
 
 class Logs:
-    """The log files of this start; those of the start before end in .1."""
+    """The log files of this start; those of the previous start end in .1."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
