@@ -616,7 +616,7 @@ FROM rowcall.other_effects WHERE id > :'behind_other_effects' AND (:'kind'::text
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, intent, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -627,7 +627,7 @@ FROM rowcall.sent_emails WHERE state = 'intent' AND id < :'behind_sent_emails' O
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, intent, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -638,7 +638,7 @@ FROM rowcall.sent_emails WHERE state = 'intent' AND id > :'behind_sent_emails' O
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, applied, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -649,7 +649,7 @@ FROM rowcall.sent_emails WHERE state = 'applied' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, applied, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -660,7 +660,7 @@ FROM rowcall.sent_emails WHERE state = 'applied' AND id > :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, unknown, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -671,7 +671,7 @@ FROM rowcall.sent_emails WHERE state = 'unknown' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, unknown, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -682,7 +682,7 @@ FROM rowcall.sent_emails WHERE state = 'unknown' AND id > :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, refused, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -693,7 +693,7 @@ FROM rowcall.sent_emails WHERE state = 'refused' AND id < :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_emails, refused, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_emails '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -704,7 +704,7 @@ FROM rowcall.sent_emails WHERE state = 'refused' AND id > :'behind_sent_emails' 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, intent, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -715,7 +715,7 @@ FROM rowcall.sent_reports WHERE state = 'intent' AND id < :'behind_sent_reports'
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, intent, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -726,7 +726,7 @@ FROM rowcall.sent_reports WHERE state = 'intent' AND id > :'behind_sent_reports'
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, applied, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -737,7 +737,7 @@ FROM rowcall.sent_reports WHERE state = 'applied' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, applied, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -748,7 +748,7 @@ FROM rowcall.sent_reports WHERE state = 'applied' AND id > :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, unknown, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -759,7 +759,7 @@ FROM rowcall.sent_reports WHERE state = 'unknown' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, unknown, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -770,7 +770,7 @@ FROM rowcall.sent_reports WHERE state = 'unknown' AND id > :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, refused, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -781,7 +781,7 @@ FROM rowcall.sent_reports WHERE state = 'refused' AND id < :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[sent_reports, refused, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_sent_reports '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -792,7 +792,7 @@ FROM rowcall.sent_reports WHERE state = 'refused' AND id > :'behind_sent_reports
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, intent, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -803,7 +803,7 @@ FROM rowcall.payments WHERE state = 'intent' AND id < :'behind_payments' ORDER B
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, intent, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -814,7 +814,7 @@ FROM rowcall.payments WHERE state = 'intent' AND id > :'behind_payments' ORDER B
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, applied, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -825,7 +825,7 @@ FROM rowcall.payments WHERE state = 'applied' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, applied, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -836,7 +836,7 @@ FROM rowcall.payments WHERE state = 'applied' AND id > :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, unknown, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -847,7 +847,7 @@ FROM rowcall.payments WHERE state = 'unknown' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, unknown, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -858,7 +858,7 @@ FROM rowcall.payments WHERE state = 'unknown' AND id > :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, refused, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -869,7 +869,7 @@ FROM rowcall.payments WHERE state = 'refused' AND id < :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[payments, refused, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_payments '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -880,7 +880,7 @@ FROM rowcall.payments WHERE state = 'refused' AND id > :'behind_payments' ORDER 
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, intent, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -891,7 +891,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id < :'behind_deliver
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, intent, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -902,7 +902,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'intent' AND id > :'behind_deliver
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, applied, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -913,7 +913,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, applied, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -924,7 +924,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'applied' AND id > :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, unknown, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -935,7 +935,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, unknown, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -946,7 +946,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'unknown' AND id > :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, refused, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -957,7 +957,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id < :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[delivered_webhooks, refused, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_delivered_webhooks '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -968,7 +968,7 @@ FROM rowcall.delivered_webhooks WHERE state = 'refused' AND id > :'behind_delive
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, intent, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -979,7 +979,7 @@ FROM rowcall.generated_files WHERE state = 'intent' AND id < :'behind_generated_
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, intent, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -990,7 +990,7 @@ FROM rowcall.generated_files WHERE state = 'intent' AND id > :'behind_generated_
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, applied, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -1001,7 +1001,7 @@ FROM rowcall.generated_files WHERE state = 'applied' AND id < :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, applied, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -1012,7 +1012,7 @@ FROM rowcall.generated_files WHERE state = 'applied' AND id > :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, unknown, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -1023,7 +1023,7 @@ FROM rowcall.generated_files WHERE state = 'unknown' AND id < :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, unknown, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -1034,7 +1034,7 @@ FROM rowcall.generated_files WHERE state = 'unknown' AND id > :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, refused, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -1045,7 +1045,7 @@ FROM rowcall.generated_files WHERE state = 'refused' AND id < :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[generated_files, refused, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_generated_files '9223372036854775807'
 \set limit '50'
 BEGIN;
@@ -1056,7 +1056,7 @@ FROM rowcall.generated_files WHERE state = 'refused' AND id > :'behind_generated
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, intent, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -1068,7 +1068,7 @@ FROM rowcall.other_effects WHERE state = 'intent' AND id < :'behind_other_effect
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, intent, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -1080,7 +1080,7 @@ FROM rowcall.other_effects WHERE state = 'intent' AND id > :'behind_other_effect
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, applied, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -1092,7 +1092,7 @@ FROM rowcall.other_effects WHERE state = 'applied' AND id < :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, applied, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -1104,7 +1104,7 @@ FROM rowcall.other_effects WHERE state = 'applied' AND id > :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, unknown, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -1116,7 +1116,7 @@ FROM rowcall.other_effects WHERE state = 'unknown' AND id < :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, unknown, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -1128,7 +1128,7 @@ FROM rowcall.other_effects WHERE state = 'unknown' AND id > :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, refused, desc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
@@ -1140,7 +1140,7 @@ FROM rowcall.other_effects WHERE state = 'refused' AND id < :'behind_other_effec
 ROLLBACK;
 
 -- rowcall.effects.lists: IN_STATE[other_effects, refused, asc]
--- Each state but applied scans a range of the partial index {table}_open; applied scans as ALL does.
+-- For each state but applied, scans a range of the partial index {table}_open; for applied, scans as ALL does.
 \set behind_other_effects '9223372036854775807'
 \set kind 'sms'
 \set limit '50'
