@@ -120,7 +120,7 @@ def test_the_help_lists_a_command_without_its_extra_and_says_what_it_needs() -> 
     helped = rowcall_without("flask,cronsim", "--help")
     assert helped.returncode == 0, helped.stderr
     shown = " ".join(helped.stdout.split())
-    assert "api Serve the HTTP API, until SIGTERM, Ctrl-C or the end of the terminal. (needs the api extra)" in shown
+    assert "api Serve the HTTP API until SIGTERM, Ctrl-C or a closed terminal. (needs the api extra)" in shown
     assert "worker Perform due runs. (needs the worker extra)" in shown
 
 

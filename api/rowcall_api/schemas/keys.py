@@ -45,7 +45,8 @@ class NewKeySchema(Schema):
         load_default=None,
         allow_none=True,
         metadata={
-            "description": "Default: never. If the key that sends this request expires, the new one must expire no later."
+            "description": "Default: never. If the key that sends this request expires, the new key must expire no"
+            " later."
         },
     )
 
