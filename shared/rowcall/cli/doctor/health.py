@@ -88,7 +88,7 @@ SELECT queues.name, queues.paused_at, due.runs FROM rowcall.queues CROSS JOIN LA
 ) AS due WHERE queues.paused_at IS NOT NULL AND due.runs > 0 ORDER BY queues.name
 """
 
-# From this number of dead runs of a type on, one command for each of them is too much typing.
+# If a type has at least this many dead runs, one command for each of them is too much typing.
 MANY = 10
 
 OLD = timedelta(hours=1)

@@ -15,7 +15,7 @@ from rowcall.cli.up.live.snapshot import Snapshot, read_snapshot
 
 # From the end of one read to the start of the next.
 PAUSE_SECONDS = 1.0
-# After so long without an answer, the view says that the database is away.
+# After this long without an answer, the view says that the database is away.
 SILENCE_SECONDS = 5.0
 # How long `up` waits for this thread at its end; a thread that hangs in a read ends with the process.
 END_SECONDS = 1.0

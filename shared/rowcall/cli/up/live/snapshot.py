@@ -9,7 +9,7 @@ from rowcall.base.database import PgConnection, Row, fetch_one
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Status
 
-# The view looks at so many runs, so that it costs the same beside ten million others.
+# The view looks at this many runs, so that it costs the same beside ten million others.
 NEWEST = 1000
 # More than fit any terminal.
 SHOWN = 50

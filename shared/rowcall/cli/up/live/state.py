@@ -16,7 +16,7 @@ from rowcall.status import Status
 # The folder of the logs in ROWCALL_HOME.
 LOGS = "log"
 
-# For so long, lines that were just printed above the view stay visible, even if the view could fill the terminal.
+# How long lines that were just printed above the view stay visible, even if the view could fill the terminal.
 PRINTED_SECONDS = 30.0
 PRINTED_MOST = 5
 
