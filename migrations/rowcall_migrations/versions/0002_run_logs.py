@@ -117,7 +117,7 @@ CREATE TABLE rowcall.operation_refusals (
 )
 """
 
-# The state before a change and the state after it may concern two persons, and each can be erased without the other.
+# The state before a change and the state after it may concern two people, and each can be erased without the other.
 REFUSE_AUDIT_CHANGE = """
 CREATE OR REPLACE FUNCTION rowcall.refuse_audit_change() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog AS $$
