@@ -9,6 +9,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
 from rowcall.testing.server import UNSAFE_AND_FAST
 from rowcall_migrations.migrate import migrate
+from tests.support.kept_connection import KeptConnection
 from tests.support.pooler import pgbouncer
 from tests.support.superuser import let_do_all
 
@@ -128,37 +130,44 @@ def mypy_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def template(server_url: str) -> str:
-    """Return the name of a migrated database to copy; the first xdist worker creates it."""
+def administration(server_url: str) -> Iterator[PgConnection]:
+    """Yield a connection to the maintenance database, to create and drop the others."""
     connection = database.connect(server_url)
     connection.autocommit = True
-    with connection.cursor() as cursor:
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="session")
+def template(administration: PgConnection, server_url: str) -> str:
+    """Return the name of a migrated database to copy; the first xdist worker creates it."""
+    with administration.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(1)")
         cursor.execute("SELECT EXISTS (SELECT FROM pg_database WHERE datname = %s)", (TEMPLATE,))
         if cursor.fetchone() == (False,):
             cursor.execute(f"CREATE DATABASE {TEMPLATE}_new")
             migrate(sibling(server_url, f"{TEMPLATE}_new"), lock_timeout=3)
             cursor.execute(f"ALTER DATABASE {TEMPLATE}_new RENAME TO {TEMPLATE}")
-    connection.close()
+        cursor.execute("SELECT pg_advisory_unlock(1)")
     return TEMPLATE
 
 
 @pytest.fixture(scope="module")
-def module_url(server_url: str, template: str) -> Iterator[str]:
+def module_url(administration: PgConnection, server_url: str, template: str) -> Iterator[str]:
     """Yield the URL of this module's database, which has the schema and no rows."""
-    yield from _database(server_url, template)
+    yield from _database(administration, server_url, template)
 
 
 @pytest.fixture
-def empty_url(server_url: str) -> Iterator[str]:
+def empty_url(administration: PgConnection, server_url: str) -> Iterator[str]:
     """Yield the URL of an empty database for this test."""
-    yield from _database(server_url, "template1")
+    yield from _database(administration, server_url, "template1")
 
 
 @pytest.fixture
-def fresh_url(server_url: str, template: str) -> Iterator[str]:
+def fresh_url(administration: PgConnection, server_url: str, template: str) -> Iterator[str]:
     """Yield the URL of a database for this test, with the schema and no rows."""
-    yield from _database(server_url, template)
+    yield from _database(administration, server_url, template)
 
 
 @pytest.fixture(params=["direct", pytest.param("pooled", marks=pytest.mark.program("pgbouncer"))])
@@ -171,13 +180,19 @@ def worker_url(request: pytest.FixtureRequest, fresh_url: str, tmp_path: Path) -
             yield url
 
 
+@pytest.fixture(scope="module")
+def kept_connection(module_url: str) -> Iterator[KeptConnection]:
+    """Keep this module's connection from test to test."""
+    with closing(KeptConnection(module_url)) as kept:
+        yield kept
+
+
 @pytest.fixture
-def connection(module_url: str) -> Iterator[PgConnection]:
+def connection(kept_connection: KeptConnection) -> Iterator[PgConnection]:
     """Yield a connection whose transaction is rolled back after the test."""
-    connection = database.connect(module_url)
+    connection = kept_connection.clean()
     yield connection
     connection.rollback()
-    connection.close()
 
 
 @pytest.fixture(scope="module")
@@ -196,22 +211,13 @@ def environment(module_url: str, tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "DATABASE_URL": module_url, "ROWCALL_HOME": str(tmp_path / "home")}
 
 
-def _database(server_url: str, template: str) -> Iterator[str]:
+def _database(administration: PgConnection, server_url: str, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
-    # Copying the files is faster than logging each page; with fsync off, the checkpoint that it needs costs little.
-    _command(server_url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
-    yield sibling(server_url, name)
-    _command(server_url, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _command(server_url: str, sql: str) -> None:
-    connection = database.connect(server_url)
-    connection.autocommit = True
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-    finally:
-        connection.close()
+    with administration.cursor() as cursor:
+        # Copying the files is faster than logging each page; with fsync off, the checkpoint that it needs costs little.
+        cursor.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+        yield sibling(server_url, name)
+        cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def sibling(url: str, name: str) -> str:

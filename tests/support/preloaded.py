@@ -10,12 +10,14 @@ import atexit
 import gc
 import json
 import os
+import selectors
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -24,13 +26,20 @@ from typing import NoReturn
 
 from rowcall.base.child_processes import dies_with_us
 
-# Everything that commands import when they are called.  The fork imports the app, because it knows its name.
+# What commands import when they are called.  The fork imports the app, because it knows its name.
 MODULES = (
     "rowcall.cli.main",
+    "rowcall.cli.access.audit",
+    "rowcall.cli.access.keys",
     "rowcall.cli.definitions.command",
     "rowcall.cli.doctor.command",
+    "rowcall.cli.effects",
+    "rowcall.cli.queues",
+    "rowcall.cli.retention.prune",
     "rowcall.cli.runs.command",
+    "rowcall.cli.workers",
     "rowcall.definitions.file",
+    "rowcall_migrations.baseline",
     "rowcall_migrations.cli",
     "rowcall_worker.cli",
 )
@@ -95,39 +104,49 @@ serve(listener)
 
 
 def serve(descriptor: int) -> None:
-    """Fork for each order, until the test process is gone."""
+    """Fork for each order, and report how the fork ended, until the test process is gone."""
     for module in MODULES:
         __import__(module)
     # Collect now: a collection in a fork would copy every page.
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    listener = socket.socket(fileno=descriptor)
-    while True:
-        line, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _carry_out(line)
-        line.close()
+    with socket.socket(fileno=descriptor) as listener, selectors.DefaultSelector() as events:
+        events.register(listener, selectors.EVENT_READ, lambda: _accept(listener, events))
+        while True:
+            for key, _ in events.select():
+                key.data()
 
 
-def _carry_out(line: socket.socket) -> None:
-    """Fork once more for the command itself, and report how it ended."""
+def _accept(listener: socket.socket, events: selectors.BaseSelector) -> None:
+    """Take an order, fork for its command, and wait for the end of that beside other orders."""
+    line, _ = listener.accept()
     head, descriptors, _, _ = socket.recv_fds(line, 8, 2)
     size, order = int.from_bytes(head, "big"), b""
     while len(order) < size:
         order += line.recv(size - len(order))
-    arguments, environment, folder = json.loads(order)
     pid = os.fork()
     if pid == 0:
-        line.close()
-        _become(arguments, environment, folder, *descriptors)
-    line.sendall(f"{pid}\n".encode())
+        for opened in (line, listener, events):
+            opened.close()
+        _become(*json.loads(order), *descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    _say(line, pid)
+    ended = os.pidfd_open(pid)
+    events.register(ended, selectors.EVENT_READ, lambda: _reap(pid, ended, line, events))
+
+
+def _reap(pid: int, ended: int, line: socket.socket, events: selectors.BaseSelector) -> None:
+    events.unregister(ended)
+    os.close(ended)
     _, status = os.waitpid(pid, 0)
-    with suppress(OSError):
-        line.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-    os._exit(0)
+    _say(line, os.waitstatus_to_exitcode(status))
+    line.close()
+
+
+def _say(line: socket.socket, number: int) -> None:
+    with suppress(OSError):  # the test has stopped waiting
+        line.sendall(f"{number}\n".encode())
 
 
 def _become(arguments: list[str], environment: dict[str, str], folder: str, stdout: int, stderr: int) -> NoReturn:
@@ -142,7 +161,33 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str, stdo
     sys.stderr = open(2, "w", closefd=False, buffering=1, errors="backslashreplace")  # noqa: SIM115
     sys.path[1:1] = [entry for entry in environment.get("PYTHONPATH", "").split(":") if entry]
     sys.argv = ["rowcall", *arguments]
+    code = 1
+    try:
+        code = _exit_code()
+    finally:
+        os._exit(code)
+
+
+def _exit_code() -> int:
+    """Run the command, and end it as the interpreter does, but without the deletion of all objects.
+
+    That would copy every page of the fork, and is half of the cost of a short command.
+    """
     from rowcall.cli.__main__ import main
 
-    main()
-    sys.exit()
+    code: object = None
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    if not isinstance(code, int | None):
+        sys.stderr.write(f"{code}\n")
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing does it
+    atexit._run_exitfuncs()  # noqa: SLF001
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code or 0
