@@ -30,8 +30,8 @@ class KeptConnection:
 
 def _cleaned(connection: PgConnection) -> bool:
     """Whether the session could be cleaned; it cannot if it has ended."""
-    changed = (connection.autocommit, connection.isolation_level, connection.cursor_factory)
-    if connection.closed or changed != (False, None, None):
+    changed = connection.autocommit or connection.isolation_level is not None or connection.cursor_factory is not None
+    if connection.closed or changed:
         return False
     try:
         # psycopg2 would begin a transaction, in which this statement is refused.

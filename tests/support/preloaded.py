@@ -45,27 +45,42 @@ MODULES = (
 )
 
 
+class Call:
+    """A command that runs in a fork."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[int]) -> None:
+        """Begin it, with these descriptors as its standard input, output and error."""
+        words = [os.fsdecode(argument) for argument in arguments]
+        order = json.dumps([words, dict(environment), str(Path.cwd())]).encode()
+        self._words = words
+        self._line = socket.socket(socket.AF_UNIX)
+        self._line.connect(str(_server()))
+        socket.send_fds(self._line, [len(order).to_bytes(8, "big")], streams)
+        self._line.sendall(order)
+        self._answers = self._line.makefile("rb")
+        self._pid = int(self._answers.readline())
+
+    def wait(self, seconds: float) -> int:
+        """Wait until it ends, and return its exit code; kill it after these seconds."""
+        self._line.settimeout(seconds)
+        try:
+            return int(self._answers.readline())
+        except TimeoutError:
+            os.kill(self._pid, signal.SIGKILL)
+            raise subprocess.TimeoutExpired(self._words, seconds) from None
+        finally:
+            self._answers.close()
+            self._line.close()
+
+
 def run(arguments: Sequence[str], environment: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
     """Run a command, and wait until it ends."""
     with (
+        Path(os.devnull).open() as stdin,
         tempfile.TemporaryFile("w+") as stdout,
         tempfile.TemporaryFile("w+") as stderr,
-        socket.socket(socket.AF_UNIX) as line,
     ):
-        line.settimeout(seconds)
-        line.connect(str(_server()))
-        order = json.dumps(
-            [[os.fsdecode(argument) for argument in arguments], dict(environment), str(Path.cwd())]
-        ).encode()
-        socket.send_fds(line, [len(order).to_bytes(8, "big")], [stdout.fileno(), stderr.fileno()])
-        line.sendall(order)
-        answers = line.makefile("rb")
-        pid = int(answers.readline())
-        try:
-            code = int(answers.readline())
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(list(arguments), seconds) from None
+        code = Call(arguments, environment, [stream.fileno() for stream in (stdin, stdout, stderr)]).wait(seconds)
         for stream in (stdout, stderr):
             stream.seek(0)
         return subprocess.CompletedProcess(["rowcall", *arguments], code, stdout.read(), stderr.read())
@@ -120,7 +135,7 @@ def serve(descriptor: int) -> None:
 def _accept(listener: socket.socket, events: selectors.BaseSelector) -> None:
     """Take an order, fork for its command, and wait for the end of that beside other orders."""
     line, _ = listener.accept()
-    head, descriptors, _, _ = socket.recv_fds(line, 8, 2)
+    head, descriptors, _, _ = socket.recv_fds(line, 8, 3)
     size, order = int.from_bytes(head, "big"), b""
     while len(order) < size:
         order += line.recv(size - len(order))
@@ -128,7 +143,7 @@ def _accept(listener: socket.socket, events: selectors.BaseSelector) -> None:
     if pid == 0:
         for opened in (line, listener, events):
             opened.close()
-        _become(*json.loads(order), *descriptors)
+        _become(json.loads(order), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     _say(line, pid)
@@ -149,14 +164,15 @@ def _say(line: socket.socket, number: int) -> None:
         line.sendall(f"{number}\n".encode())
 
 
-def _become(arguments: list[str], environment: dict[str, str], folder: str, stdout: int, stderr: int) -> NoReturn:
+def _become(order: tuple[list[str], dict[str, str], str], streams: list[int]) -> NoReturn:
+    arguments, environment, folder = order
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    os.dup2(stdout, 1)
-    os.dup2(stderr, 2)
-    os.close(stdout)
-    os.close(stderr)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, buffering=1, errors="backslashreplace")  # noqa: SIM115
     sys.path[1:1] = [entry for entry in environment.get("PYTHONPATH", "").split(":") if entry]

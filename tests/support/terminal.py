@@ -9,7 +9,8 @@ import termios
 from collections.abc import Mapping
 
 from rowcall.base.child_processes import own_command
-from tests.support.processes import LIMIT_SECONDS
+from tests.support import preloaded
+from tests.support.processes import LIMIT_SECONDS, starts_alike
 
 
 def on_terminal(
@@ -20,19 +21,22 @@ def on_terminal(
     termios.tcsetwinsize(theirs, (50, columns))
     os.write(ours, typed.encode())
     variables = {name: value for name, value in {**os.environ, **environment}.items() if name != "COLUMNS"}
-    with subprocess.Popen(
-        own_command(*arguments), env=variables, stdin=theirs, stdout=theirs, stderr=theirs if errors_too else None
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                read = os.read(ours, 65536)
-            except OSError:  # how Linux says that the other end is closed
-                break
-            if not read:
-                break
-            seen += read
-        process.wait(LIMIT_SECONDS)
+    errors = theirs if errors_too else 2
+    process = (
+        preloaded.Call(arguments, variables, (theirs, theirs, errors))
+        if starts_alike(variables)
+        else subprocess.Popen(own_command(*arguments), env=variables, stdin=theirs, stdout=theirs, stderr=errors)
+    )
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            read = os.read(ours, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not read:
+            break
+        seen += read
+    process.wait(LIMIT_SECONDS)
     os.close(ours)
     return seen.decode().replace("\r\n", "\n").splitlines()
