@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.base.child_processes import own_command
-from tests.support.processes import LIMIT_SECONDS, wait_until
+from tests.support import preloaded
+from tests.support.processes import LIMIT_SECONDS, starts_alike, wait_until
 
 # The settings of a server with one process and one thread.
 ONE_THREAD = {"PATH": "", "ROWCALL_API_WORKERS": "1", "ROWCALL_API_THREADS": "1"}
@@ -41,7 +42,7 @@ class Heard:
 class Server:
     """A running `rowcall api`."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[Any]
     port: int
     log: Path
 
@@ -68,18 +69,14 @@ class Server:
 
 @contextmanager
 def served(
-    environment: Mapping[str, str], folder: Path, rowcall: Sequence[str] = own_command(), **settings: str
+    environment: Mapping[str, str], folder: Path, rowcall: Sequence[str] | None = None, **settings: str
 ) -> Iterator[Server]:
-    """Yield a server for the block; its log goes to a file, because a pipe that nobody reads would fill up."""
+    """Yield a server for the block, in a fork or with this command line.
+
+    Its log goes to a file, because a pipe that nobody reads would fill up.
+    """
     log = folder / "api.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*rowcall, "api", "--port", "0"],
-            env={**environment, "ROWCALL_RATE_LIMIT": "0", "ROWCALL_LOG_FORMAT": "json", **settings},
-            stdout=output,
-            stderr=output,
-            start_new_session=True,  # so that a test can signal the whole group, as a terminal does
-        )
+    process = _begun({**environment, "ROWCALL_RATE_LIMIT": "0", "ROWCALL_LOG_FORMAT": "json", **settings}, log, rowcall)
     try:
         wait_until(lambda: b'"api started"' in log.read_bytes() or process.poll() is not None, "the API has started")
         [started] = [json.loads(line) for line in log.read_text().splitlines() if '"api started"' in line]
@@ -88,6 +85,17 @@ def served(
     finally:
         process.kill()
         process.wait()
+
+
+def _begun(environment: Mapping[str, str], log: Path, rowcall: Sequence[str] | None) -> subprocess.Popen[Any]:
+    """Begin a server in a session of its own, so that a test can signal the whole group, as a terminal does."""
+    words = ("api", "--port", "0")
+    with log.open("wb") as output:
+        if rowcall is None and starts_alike(environment):
+            streams = (0, output.fileno(), output.fileno())
+            return preloaded.Fork(words, environment, streams, start_new_session=True)
+        command = [*(rowcall or own_command()), *words]
+        return subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
 
 
 def request(method: str, target: str, key: str, *headers: str, body: bytes = b"") -> bytes:

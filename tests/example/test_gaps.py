@@ -11,7 +11,7 @@ import pytest
 
 from tests.example.saas import Saas
 from tests.support.gate import Gate
-from tests.support.processes import LIMIT_SECONDS, rowcall, running, start, wait_until
+from tests.support.processes import LIMIT_SECONDS, begin, rowcall, running, wait_until
 from tests.support.servers.mail import SILENT
 from tests.support.servers.web import Exchange
 
@@ -69,7 +69,7 @@ def killed_in(gap: str, saas: Saas, barred: Gate, job_type: str) -> int:
     at_server = gap in ("before the call", "before the answer")
     wait = hold_at_server(gap, saas, kind) if at_server else hold_in_database(gap, barred, kind)
     run_id = saas.ask_for(job_type)
-    worker = start(saas.environment, "worker", "run")
+    worker = begin(saas.environment, "worker", "run")
     try:
         wait()
     finally:

@@ -1,6 +1,6 @@
 """Run `rowcall` in a fork of a process that has loaded it, because loading takes most of a short command's time.
 
-Each test process has one such server, which ends with it.  Each call is a separate process with its own arguments,
+Each test process has such servers, which end with it.  Each call is a separate process with its own arguments,
 environment, folder and output; only what Python reads at its start is the server's.
 """
 
@@ -22,12 +22,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, Any, NoReturn
 
 from rowcall.base.child_processes import dies_with_us
 
 # What commands import when they are called.  The fork imports the app, because it knows its name.
-MODULES = (
+COMMANDS = (
     "rowcall.cli.main",
     "rowcall.cli.access.audit",
     "rowcall.cli.access.keys",
@@ -43,34 +43,72 @@ MODULES = (
     "rowcall_migrations.cli",
     "rowcall_worker.cli",
 )
+# The API has a server of its own: its libraries are large, and each fork copies the map of all memory.
+API = ("rowcall.cli.main", "rowcall_api.cli", "gunicorn.workers.gthread")
 
 
-class Call:
-    """A command that runs in a fork."""
+# The size of each number that a test process and its servers tell each other.
+NUMBER_BYTES = 8
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], streams: Sequence[int]) -> None:
-        """Begin it, with these descriptors as its standard input, output and error."""
-        words = [os.fsdecode(argument) for argument in arguments]
-        order = json.dumps([words, dict(environment), str(Path.cwd())]).encode()
-        self._words = words
+
+class Fork(subprocess.Popen[Any]):
+    """A command in a fork, as if this process had started it; only its parent is another one."""
+
+    _child_created = False  # not by this process, so subprocess does not wait for it
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+        *,
+        stdout: IO[Any] | None = None,
+        start_new_session: bool = False,
+    ) -> None:
+        """Begin it with these descriptors as its standard input, output and error; `stdout` reads its output."""
+        self.args = ["rowcall", *map(os.fsdecode, arguments)]
+        self.stdin, self.stdout, self.stderr = None, stdout, None
+        self.returncode = None
         self._line = socket.socket(socket.AF_UNIX)
-        self._line.connect(str(_server()))
-        socket.send_fds(self._line, [len(order).to_bytes(8, "big")], streams)
+        self._line.connect(str(_server(API if "api" in arguments[:1] else COMMANDS)))
+        order = json.dumps([self.args, dict(environment), str(Path.cwd()), start_new_session]).encode()
+        socket.send_fds(self._line, [len(order).to_bytes(NUMBER_BYTES, "big")], streams)
         self._line.sendall(order)
-        self._answers = self._line.makefile("rb")
-        self._pid = int(self._answers.readline())
+        self.pid = self._answer()
 
-    def wait(self, seconds: float) -> int:
-        """Wait until it ends, and return its exit code; kill it after these seconds."""
-        self._line.settimeout(seconds)
+    def poll(self) -> int | None:
+        """Return its exit code, or None if it still runs."""
+        with suppress(BlockingIOError):
+            self._end(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it ends, and return its exit code."""
         try:
-            return int(self._answers.readline())
+            return self._end(timeout)
         except TimeoutError:
-            os.kill(self._pid, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(self._words, seconds) from None
-        finally:
-            self._answers.close()
+            raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:  # noqa: A002
+        """Return its output when it has ended."""
+        assert self.stdout is not None
+        with self.stdout:
+            output = self.stdout.read()
+        self.wait(timeout)
+        return output, None
+
+    def _end(self, timeout: float | None) -> int:
+        if self.returncode is None:
+            self._line.settimeout(timeout)
+            self.returncode = self._answer()
             self._line.close()
+        code: int = self.returncode
+        return code
+
+    def _answer(self) -> int:
+        said = self._line.recv(NUMBER_BYTES, socket.MSG_WAITALL)
+        assert len(said) == NUMBER_BYTES, "the process that forks has ended"
+        return int.from_bytes(said, "big", signed=True)
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
@@ -80,21 +118,35 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], seconds: float
         tempfile.TemporaryFile("w+") as stdout,
         tempfile.TemporaryFile("w+") as stderr,
     ):
-        code = Call(arguments, environment, [stream.fileno() for stream in (stdin, stdout, stderr)]).wait(seconds)
+        process = Fork(arguments, environment, [stream.fileno() for stream in (stdin, stdout, stderr)])
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
         for stream in (stdout, stderr):
             stream.seek(0)
         return subprocess.CompletedProcess(["rowcall", *arguments], code, stdout.read(), stderr.read())
 
 
+def begin(arguments: Sequence[str], environment: Mapping[str, str]) -> Fork:
+    """Begin a command, whose output and errors can be read."""
+    reads, writes = os.pipe()
+    with Path(os.devnull).open() as stdin, os.fdopen(writes, "wb") as output:
+        streams = (stdin.fileno(), output.fileno(), output.fileno())
+        return Fork(arguments, environment, streams, stdout=os.fdopen(reads))
+
+
 @cache
-def _server() -> Path:
-    """Start this process's server, and return the path of its socket."""
+def _server(modules: tuple[str, ...]) -> Path:
+    """Start this process's server that has loaded these modules, and return the path of its socket."""
     folder = Path(tempfile.mkdtemp(prefix="rowcall-preloaded-"))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / "socket"))
         listener.listen(64)
         server = subprocess.Popen(
-            [sys.executable, "-P", "-c", SERVE, str(listener.fileno()), json.dumps(sys.path)],
+            [sys.executable, "-P", "-c", SERVE, str(listener.fileno()), json.dumps(sys.path), *modules],
             pass_fds=[listener.fileno()],
             stdin=subprocess.DEVNULL,
             preexec_fn=dies_with_us(signal.SIGTERM),
@@ -114,13 +166,13 @@ import json, sys
 listener, path = int(sys.argv[1]), json.loads(sys.argv[2])
 sys.path[:] = path
 from tests.support.preloaded import serve
-serve(listener)
+serve(listener, sys.argv[3:])
 """
 
 
-def serve(descriptor: int) -> None:
+def serve(descriptor: int, modules: Sequence[str]) -> None:
     """Fork for each order, and report how the fork ended, until the test process is gone."""
-    for module in MODULES:
+    for module in modules:
         __import__(module)
     # Collect now: a collection in a fork would copy every page.
     gc.collect()
@@ -135,14 +187,12 @@ def serve(descriptor: int) -> None:
 def _accept(listener: socket.socket, events: selectors.BaseSelector) -> None:
     """Take an order, fork for its command, and wait for the end of that beside other orders."""
     line, _ = listener.accept()
-    head, descriptors, _, _ = socket.recv_fds(line, 8, 3)
+    head, descriptors, _, _ = socket.recv_fds(line, NUMBER_BYTES, 3)
     size, order = int.from_bytes(head, "big"), b""
     while len(order) < size:
         order += line.recv(size - len(order))
     pid = os.fork()
     if pid == 0:
-        for opened in (line, listener, events):
-            opened.close()
         _become(json.loads(order), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
@@ -161,22 +211,24 @@ def _reap(pid: int, ended: int, line: socket.socket, events: selectors.BaseSelec
 
 def _say(line: socket.socket, number: int) -> None:
     with suppress(OSError):  # the test has stopped waiting
-        line.sendall(f"{number}\n".encode())
+        line.sendall(number.to_bytes(NUMBER_BYTES, "big", signed=True))
 
 
-def _become(order: tuple[list[str], dict[str, str], str], streams: list[int]) -> NoReturn:
-    arguments, environment, folder = order
+def _become(order: tuple[list[str], dict[str, str], str, bool], streams: list[int]) -> NoReturn:
+    sys.argv, environment, folder, leads_session = order
+    if leads_session:
+        os.setsid()
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-        os.close(stream)
+    # The server's own, and those of other orders.
+    os.closerange(3, 1024)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False, buffering=1, errors="backslashreplace")  # noqa: SIM115
     sys.path[1:1] = [entry for entry in environment.get("PYTHONPATH", "").split(":") if entry]
-    sys.argv = ["rowcall", *arguments]
     code = 1
     try:
         code = _exit_code()

@@ -46,26 +46,37 @@ def redirected(environment: Mapping[str, str], redirection: str, *arguments: str
     )
 
 
+# What a fork can do itself: find the tests' apps, and open its streams, which it does with buffers.
+DONE_BY_THE_FORK = ("PYTHONPATH", "PYTHONUNBUFFERED")
+
+
 def starts_alike(environment: Mapping[str, str]) -> bool:
-    """Whether Python would start the same with this environment, except for the tests' apps, which a fork can load."""
+    """Whether Python would start the same with this environment, except for what a fork can do itself."""
     names = [
-        name for name in {*environment, *os.environ} if name.startswith(("PYTHON", "LD_")) and name != "PYTHONPATH"
+        name
+        for name in {*environment, *os.environ}
+        if name.startswith(("PYTHON", "LD_")) and name not in DONE_BY_THE_FORK
     ]
     path = set(filter(None, environment.get("PYTHONPATH", "").split(":")))
     return path <= {str(APPS), str(ROOT)} and all(environment.get(name) == os.environ.get(name) for name in names)
 
 
 def start(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
-    """Start `rowcall` without waiting; its output can be read."""
+    """Start `rowcall` in a new interpreter without waiting; its output can be read."""
     return subprocess.Popen(
         own_command(*arguments), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
+def begin(environment: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    """Like start(), but in a fork, for tests of what the process does and not of how it starts and ends."""
+    return preloaded.begin(arguments, environment) if starts_alike(environment) else start(environment, *arguments)
+
+
 @contextmanager
 def running(environment: Mapping[str, str], *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Start `rowcall` for the block, and kill it at the end if it still runs."""
-    with start(environment, *arguments) as process:
+    """Begin `rowcall` for the block, and kill it at the end if it still runs."""
+    with begin(environment, *arguments) as process:
         try:
             yield process
         finally:

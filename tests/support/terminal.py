@@ -7,6 +7,7 @@ import pty
 import subprocess
 import termios
 from collections.abc import Mapping
+from typing import Any
 
 from rowcall.base.child_processes import own_command
 from tests.support import preloaded
@@ -22,8 +23,8 @@ def on_terminal(
     os.write(ours, typed.encode())
     variables = {name: value for name, value in {**os.environ, **environment}.items() if name != "COLUMNS"}
     errors = theirs if errors_too else 2
-    process = (
-        preloaded.Call(arguments, variables, (theirs, theirs, errors))
+    process: subprocess.Popen[Any] = (
+        preloaded.Fork(arguments, variables, (theirs, theirs, errors))
         if starts_alike(variables)
         else subprocess.Popen(own_command(*arguments), env=variables, stdin=theirs, stdout=theirs, stderr=errors)
     )

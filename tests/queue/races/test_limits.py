@@ -9,7 +9,7 @@ import pytest
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.queue import limit_queue
-from tests.support.processes import rowcall, start, wait_until
+from tests.support.processes import begin, rowcall, wait_until
 from tests.support.shop import Shop
 
 RUNS = 60
@@ -25,7 +25,7 @@ def shop(environment: dict[str, str], worker_url: str) -> Shop:
 
 def most_at_a_time(shop: Shop, queue: str) -> int:
     """Let many workers empty the queue, and return the maximum that was seen running together."""
-    workers = [start(shop.environment, "worker", "once") for _ in range(WORKERS)]
+    workers = [begin(shop.environment, "worker", "once") for _ in range(WORKERS)]
     most = 0
     with database.transaction(shop.url) as connection:
         connection.autocommit = True
@@ -65,7 +65,7 @@ def test_the_places_of_killed_workers_come_free(shop: Shop) -> None:
         shop.ask("shop_narrow")
     shop.sql("UPDATE rowcall.job_runs SET queue = 'narrow'")
     for _ in range(3):
-        worker = start(shop.environment, "worker", "run")
+        worker = begin(shop.environment, "worker", "run")
         while not shop.sql(RUNNING, queue="narrow")[0]["count"]:
             assert worker.poll() is None
         worker.send_signal(signal.SIGKILL)

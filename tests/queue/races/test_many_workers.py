@@ -9,7 +9,7 @@ import pytest
 from rowcall import queue
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
-from tests.support.processes import start
+from tests.support.processes import begin
 from tests.support.shop import Shop
 
 RUNS = 20_000
@@ -34,7 +34,7 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 def test_eight_workers_handle_twenty_thousand_runs_once_each(shop: Shop, arguments: list[str]) -> None:
     with database.transaction(shop.url) as connection:
         queue.enqueue_many(connection, "noop", [{"number": number} for number in range(RUNS)])
-    workers = [start(shop.environment, "worker", *arguments, "--max-time", "600") for _ in range(WORKERS)]
+    workers = [begin(shop.environment, "worker", *arguments, "--max-time", "600") for _ in range(WORKERS)]
     for worker in workers:
         said, _ = worker.communicate()
         assert worker.returncode == 0, said
@@ -46,7 +46,7 @@ def test_once_started_ten_at_a_time_again_and_again_while_the_work_grows_does_ea
     for wave in range(WAVES):
         shop.ask_many("shop_ship", [{"order_id": wave * SHIPMENTS + n} for n in range(SHIPMENTS)])
         shop.ask_many("noop", [{}] * SHIPMENTS)
-        workers += [start(shop.environment, "worker", "once", "--max-time", "600") for _ in range(WAVE)]
+        workers += [begin(shop.environment, "worker", "once", "--max-time", "600") for _ in range(WAVE)]
         # The next ten start when the first of these works.
         shop.wait_for_workers(wave * WAVE + 1)
     for worker in workers:
@@ -79,7 +79,7 @@ def test_workers_killed_at_random_cost_attempts_and_never_a_run(shop: Shop) -> N
                 worker.wait()
         shop.wait_for_the_server()
         shop.expire_leases()
-    last = start(shop.environment, "worker", "once")
+    last = begin(shop.environment, "worker", "once")
     said, _ = last.communicate()
     assert last.returncode == 0, said
     assert shop.sql("SELECT status, payload = result AS answered, count(*) FROM rowcall.job_runs GROUP BY 1, 2") == [
