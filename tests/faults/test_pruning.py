@@ -85,8 +85,11 @@ SELECT status, count(*) AS runs, count(pruned_at) AS bare FROM rowcall.job_runs
 WHERE idempotency_key IS NOT NULL GROUP BY 1 ORDER BY 1
 """
 
+# Without lease_no: a worker that stands still for a quarter of a second, as on a busy machine, returns the runs that it
+# has not begun, and their next claim has another number.  An expired lease would add an attempt, make the run suspect,
+# and be in the history.
 OTHERS = """
-SELECT job_type, status, attempts, lease_no, count(*) FROM rowcall.job_runs
+SELECT job_type, status, attempts, suspect, count(*) FROM rowcall.job_runs
 WHERE idempotency_key IS NULL AND job_type <> 'prune_runs' GROUP BY 1, 2, 3, 4 ORDER BY 1
 """
 
@@ -117,10 +120,11 @@ def test_300_000_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost(
     assert pruning["result"] == {**counts, "archived": 0, "occurrences": 0}
     assert shop.sql(KEYS) == [{**row, "bare": row["runs"]} for row in keys]
     assert [tuple(row.values()) for row in shop.sql(OTHERS)] == [
-        ("noop", "succeeded", 1, 1, len(fresh)),
+        ("noop", "succeeded", 1, 0, len(fresh)),
         ("shop_clock", "dead", 0, 0, 1),
         ("shop_pack", "queued", 0, 0, 1),
     ]
+    assert shop.sql("SELECT run_id, outcome FROM rowcall.job_attempts") == []
     # With any number of bare rows, the next walk still reads them a page at a time.
     place = {"after_created_at": BEGINNING[0], "after_id": BEGINNING[1], "batch": PAGE_SIZE, "bare": False}
     page = plan(connection, PAGE, {**Retention(dict.fromkeys(FINAL, 100), {}).parameters(), **place})
