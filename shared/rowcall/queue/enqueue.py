@@ -27,7 +27,6 @@ from rowcall.queue.keys.holders import (
 )
 from rowcall.queue.keys.insert import ENQUEUE_MANY, reserves, statement_for
 from rowcall.queue.views.results import Enqueued
-from rowcall.schema import mismatch_behind
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.
 PAYLOAD_BYTES = 64 * 1024
@@ -106,6 +105,9 @@ def enqueue_many(
     try:
         return enqueue_prepared(connection, requests, columns_of(declared, options, key_owner, created_by))
     except Exception as error:
+        # Imported here, because a web process hardly ever needs it.
+        from rowcall.schema import mismatch_behind
+
         if mismatched := mismatch_behind(error):
             raise mismatched from error
         raise
