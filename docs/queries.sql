@@ -6931,10 +6931,11 @@ ROLLBACK;
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
-    SELECT run_id FROM rowcall.job_attempts
+    SELECT run_id, outcome FROM rowcall.job_attempts
     WHERE ended_at > now() - interval '1 day' AND outcome IN ('fail', 'give up', 'expire')
-    ORDER BY ended_at DESC LIMIT 1000
+    ORDER BY ended_at DESC LIMIT 20000
 ) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = 'dead'
+WHERE lately.outcome <> 'fail'
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
 ROLLBACK;
 

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from rowcall.base import settings
 from rowcall.base.database import Row
 from rowcall.base.errors import DatabaseUnreachable
+from rowcall.queue.views.stats import EXAMINED_MOST
 from rowcall_api.http import auth, request_log
 from rowcall_api.stats import figures_now
 
@@ -80,8 +81,9 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_runs_dead_last_day",
-        "Runs that became dead within the last day and still are; only the day's latest 1000 failed attempts are"
-        " examined. Alert above 0: each waits for an operator, and `rowcall runs list --status dead` shows them.",
+        "Runs that became dead within the last day and still are, at most 1000; only the day's latest"
+        f" {EXAMINED_MOST:,} failed attempts are examined. Alert above 0: each waits for an operator, and `rowcall runs"
+        " list --status dead` shows them.",
         lambda figures: figures["runs_dead_last_day"],
     ),
     Gauge(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from rowcall.queue.queues import COUNTED_MOST
+from rowcall.queue.views.stats import EXAMINED_MOST
 
 
 def _count(description: str) -> fields.Integer:
@@ -57,7 +58,7 @@ class StatsSchema(Schema):
     attempts_failed_last_hour = _count("Attempts that failed, whether another was made or not.")
     runs_dead_last_day = _count(
         "Runs that became dead within the last day and still are;"
-        f" only the day's latest {COUNTED_MOST} failed attempts are examined."
+        f" only the day's latest {EXAMINED_MOST:,} failed attempts are examined."
     )
     workers_alive = fields.Integer(
         metadata={"description": "Workers that have not stopped, and have not missed two heartbeats."}

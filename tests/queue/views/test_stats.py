@@ -161,3 +161,16 @@ def test_definitions_are_counted_that_are_paused_and_that_no_tick_decides(connec
             f" VALUES ('d{number}', 'noop', {state['paused_at']}, {state['next_run_at']})",
         )
     assert figures(connection, [], {}, 30)["definitions"] == {"paused": 1, "overdue": 1}
+
+
+def test_a_dead_run_is_counted_behind_thousands_of_attempts_that_are_made_again(connection: PgConnection) -> None:
+    ended(connection, Event.GIVE_UP, "2 hours", 1)
+    fetch_all(connection, "UPDATE rowcall.job_runs SET status = 'dead', finished_at = now(), failed_at = now()")
+    run = run_in(connection, Status.QUEUED)
+    fetch_all(
+        connection,
+        "INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, ended_at)"
+        " SELECT %(run_id)s, number, 1, 'fail', 'w', now() - interval '1 hour' FROM generate_series(1, 2000) AS number",
+        {"run_id": run["id"]},
+    )
+    assert figures(connection, [], {}, 30)["runs_dead_last_day"] == 1

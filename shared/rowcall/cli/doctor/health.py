@@ -15,7 +15,7 @@ from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
 from rowcall.effects.kinds import TABLES
 from rowcall.job_types.catalogue import Catalogue
-from rowcall.queue.views.stats import dead_lately
+from rowcall.queue.views.stats import EXAMINED_MOST, dead_lately
 from rowcall.status import Event, Status, sources_of
 
 # Counting stops here, so that it costs the same for any backlog.
@@ -113,7 +113,7 @@ def dead(connection: PgConnection) -> Finding:
     """Whether runs died in the last day."""
     rows = dead_lately(connection)
     if not rows:
-        examined = f"the latest {COUNTED_MOST} failed attempts were examined"
+        examined = f"the latest {EXAMINED_MOST:,} failed attempts were examined"
         return Finding("dead runs", True, f"none died in the last day ({examined})")
     return Finding(
         "dead runs",

@@ -1,6 +1,6 @@
 """Stats: counts of waiting, running and failed runs, which cost the same for any backlog.
 
-Each count reads an index, up to COUNTED_MOST entries.
+Each count reads an index, up to COUNTED_MOST entries, or EXAMINED_MOST.
 """
 
 from __future__ import annotations
@@ -88,19 +88,23 @@ SELECT now() AS at,
     ) AS overdue) AS definitions_overdue
 """
 
+# How many failed attempts are examined for those that ended as dead, so that it costs the same for any number of them.
+EXAMINED_MOST = 20_000
+
 # Uses job_attempts_failed, for the latest attempts of a day.  A run that was retried since, or succeeded, is not dead.
 DEAD_LATELY = f"""
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
-    SELECT run_id FROM rowcall.job_attempts
+    SELECT run_id, outcome FROM rowcall.job_attempts
     WHERE ended_at > now() - interval '1 day' AND outcome IN {sql_list(FAILURES)}
-    ORDER BY ended_at DESC LIMIT {COUNTED_MOST}
+    ORDER BY ended_at DESC LIMIT {EXAMINED_MOST}
 ) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = '{Status.DEAD}'
+WHERE lately.outcome <> '{Event.FAIL}'
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type
 """
 
 
 def dead_lately(connection: Connection) -> list[Row]:
-    """Return how many runs of each job type died in the last day, among the latest COUNTED_MOST failed attempts."""
+    """Return how many runs of each job type died in the last day, among the latest EXAMINED_MOST failed attempts."""
     return fetch_all(connection, BY_INDEX + DEAD_LATELY)
 
 
@@ -115,7 +119,7 @@ def figures(connection: Connection, known: Iterable[str], declared: Mapping[str,
     return {
         "at": around["at"],
         "attempts_failed_last_hour": around["attempts_failed_last_hour"],
-        "runs_dead_last_day": sum(row["runs"] for row in dead_lately(connection)),
+        "runs_dead_last_day": min(sum(row["runs"] for row in dead_lately(connection)), COUNTED_MOST),
         "workers_alive": around["workers_alive"],
         "definitions": {"paused": around["definitions_paused"], "overdue": around["definitions_overdue"]},
         "queues": counted_queues(connection, known, declared),
