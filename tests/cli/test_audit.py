@@ -28,6 +28,7 @@ def test_the_list_fits_100_columns_and_says_what_changed_the_newest_first(enviro
     assert lines[0].split() == ["at", "who", "action", "subject", "subject_id", "changes"]
     paused, limited = lines[1:]
     assert "cli:ada" in paused
+    assert "queue    mail" in paused  # a queue has a name, and no id
     assert " pause " in paused
     assert "max_running - > 3" in limited
 

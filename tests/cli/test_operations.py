@@ -62,8 +62,9 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
     dry = rowcall(environment, *asked, "--dry-run").stdout
     assert re.fullmatch(r"1,002 match \(1,002 dead\), such as [0-9]+(, [0-9]+){4}; dry run: nothing was changed\n", dry)
     assert json.loads(rowcall(environment, *asked, "--dry-run", "--json").stdout)["matched"] == 1002
-    one = rowcall(environment, *asked, "--limit", "1").stdout
-    assert one == "operation 1 is finished: 1 matched, 1 changed\n"
+    one = rowcall(environment, *asked, "--limit", "1")
+    assert one.stdout == "operation 1 is finished: 1 matched, 1 changed\n"
+    assert one.stderr == "1,001 more match: repeat the command to change them too\n"
     rest = json.loads(rowcall(environment, *asked, "--json", "--reason", "mail is back").stdout)
     assert (rest["matched"], rest["changed"], rest["refused"], rest["status"]) == (1001, 1001, 0, "finished")
     assert [row["reason"] for row in shown(environment, "list")] == ["mail is back", None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -268,3 +269,14 @@ def test_the_command_says_which_workers_to_stop_first(environment: dict[str, str
         register(connection, Registration("here", "host", 1, "1", None, ["noop"], 1, 30))
     refused = rowcall({**environment, "DATABASE_URL": fresh_url}, "effects", "after-restore")
     assert "while 1 worker works on this database: stop them first" in refused.stderr
+    told = rowcall({**environment, "DATABASE_URL": fresh_url}, "effects", "after-restore", "--yes")
+    assert told.returncode == 0
+    assert "1 worker works on this database: stop them, and repeat the command" in told.stderr
+
+
+def test_the_command_sees_the_worker_whose_row_is_newer_than_the_backup(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    with closing(database.connect(fresh_url, "rowcall worker heartbeat")):
+        told = rowcall({**environment, "DATABASE_URL": fresh_url}, "effects", "after-restore", "--yes")
+    assert "workers are connected to this database: stop them" in " ".join(told.stderr.split())

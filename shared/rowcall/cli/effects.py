@@ -13,12 +13,12 @@ from rowcall.base.errors import EffectNotFound, EffectNotOpen, RowcallError, Run
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.group import Group
-from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.output import json_option, show_json, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.effects.operate import STATES
 from rowcall.effects.restore import restored
-from rowcall.queue.views.live_workers import LIVE_WORKERS
+from rowcall.queue.views.live_workers import LIVE_WORKERS, WORKERS_CONNECTED
 from rowcall.status import Status
 
 LISTED = ("kind", "id", "key", "state", "run_id", "intent_at", "reference", "refusal")
@@ -130,6 +130,14 @@ def _report(rows: Sequence[Row], states: Mapping[int, str], happened: bool) -> N
         click.echo(f"`rowcall runs retry {' '.join(map(str, runs))}` continues {them}", err=True)
 
 
+def _workers(connection: Connection) -> str:
+    """Say how many workers work on the database; empty if none does."""
+    live = fetch_value(connection, LIVE_WORKERS, {"heartbeat": settings.read().heartbeat})
+    if live:
+        return f"{'1 worker works' if live == 1 else f'{live} workers work'} on this database"
+    return "workers are connected to this database" if fetch_value(connection, WORKERS_CONNECTED) else ""
+
+
 @effects_command.command("after-restore")
 @yes_option
 @json_option
@@ -141,10 +149,11 @@ def after_restore_command(yes: bool, as_json: bool) -> None:
     becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
     """
     with command_transaction() as connection:
-        working = fetch_value(connection, LIVE_WORKERS, {"heartbeat": settings.read().heartbeat})
+        working = _workers(connection)
     consequence = "for all existing runs, effects that must not be repeated will wait for your decision"
-    many = "1 worker works" if working == 1 else f"{working} workers work"
-    confirm(f"{consequence}, while {many} on this database: stop them first" if working else consequence, yes)
+    confirm(f"{consequence}, while {working}: stop them first" if working else consequence, yes)
+    if working and yes:
+        click.echo(wrapped(f"rowcall: {working}: stop them, and repeat the command", errors=True), err=True)
     with command_transaction() as connection:
         counts = restored(connection, operator())
     if as_json:

@@ -41,13 +41,19 @@ def audit_command(limit: int, table: Table, **criteria: Any) -> None:
     if table.as_json:
         show_json(rows)
         return
-    listed = [{**row, "changes": _in_words(row["before"] or {}, row["after"] or {})} for row in rows]
+    listed = [{**row, "subject_id": _which(row), "changes": _changes(row)} for row in rows]
     given = [f"--{name.replace('_', '-')} {shown(value)}" for name, value in criteria.items() if value is not None]
     empty = f"no changes match {' '.join(given)}" if given else "no operator has changed anything"
     table.show(listed, LISTED, now, empty, MORE)
 
 
-def _in_words(before: Row, after: Row) -> list[str]:
+def _which(row: Row) -> object:
+    """Return the id of the subject, or the name of one that has no id: a queue."""
+    return row["subject_id"] or ((row["after"] or row["before"]) or {}).get("name")
+
+
+def _changes(row: Row) -> list[str]:
     """Name what changed, such as "max_running - > 3"."""
+    before, after = row["before"] or {}, row["after"] or {}
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return [f"{name} {shown(before.get(name))} > {shown(after.get(name))}" for name in names]

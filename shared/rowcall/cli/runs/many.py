@@ -72,6 +72,8 @@ class Many:
             except KeyboardInterrupt:
                 raise RowcallError(_left_to_workers(operation["id"])) from None
         report(operation, as_json)
+        if found.left_out:
+            click.echo(f"{found.left_out:,} more match: repeat the command to change them too", err=True)
         if operation["refused"]:
             many = "1 run was" if operation["refused"] == 1 else f"{operation['refused']:,} runs were"
             reasons = f"`rowcall operations refusals {operation['id']}` gives the reasons"

@@ -53,6 +53,13 @@ ALIVE = f"(stopped_at IS NULL AND {PUNCTUAL} AND {AWAKE})"
 # Live workers, whatever they serve.
 LIVE_WORKERS = f"SELECT count(*) FROM rowcall.workers WHERE {ALIVE}"
 
+# Also sees workers whose rows a restore has replaced.  A pooler may hide it.
+WORKERS_CONNECTED = """
+SELECT EXISTS (
+    SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'rowcall worker %%'
+)
+"""
+
 # Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
 # count, even if its last heartbeat is recent: its leases may be shorter than this process's.
 SWEEPING = f"""
