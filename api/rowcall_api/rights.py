@@ -91,7 +91,7 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
 
 
 def must_be_allowed_to_change_queue(name: str) -> None:
-    """Refuse a queue outside this key's limits; a key that is limited to job types may change no queue."""
+    """Refuse a queue outside this key's limits; a key that is limited to job types cannot change any queue."""
     _must_be_within(None, name)
 
 
