@@ -19,7 +19,7 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.cli.doctor.health import bloat, holding
-from rowcall.queue import pause_queue
+from rowcall.queue import limit_queue, pause_queue
 from rowcall.status import Event, Status
 from tests.support.doctor import well_kept
 from tests.support.processes import rowcall, wait_until
@@ -94,6 +94,14 @@ def test_due_runs_in_a_paused_queue(well: dict[str, str], fresh_url: str) -> Non
     told = wrong(well)["paused queues"]
     assert told.startswith("runs wait in them: 2 due in queue mail, which has been paused since 20")
     assert told.endswith(" (`rowcall queues resume mail`)")
+
+
+def test_due_runs_in_a_queue_that_is_limited_to_none(well: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        limit_queue(connection, "mail", 0, Operator("tests"))
+        run_in(connection, Status.QUEUED, queue="'mail'")
+    told = wrong(well)["paused queues"]
+    assert "1 due in queue mail, which is limited to 0 running runs (`rowcall queues limit mail --none`)" in told
 
 
 @pytest.mark.parametrize(

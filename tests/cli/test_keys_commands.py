@@ -59,11 +59,12 @@ def test_a_rotation_shows_the_new_key_once(environment: dict[str, str], module_u
         key_id = next(key["id"] for key in api_keys.list_keys(connection) if key["prefix"] == prefix)
     shown = rowcall(environment, "keys", "rotate", str(key_id))
     assert (shown.returncode, bool(KEY.fullmatch(shown.stdout))) == (0, True)
-    assert shown.stderr.startswith(f"key {key_id} expires at ")
     new_id = str(key_id + 1)
+    assert shown.stderr.startswith(f"this is key {new_id}, and is not shown again; key {key_id} expires at ")
     told = json.loads(rowcall(environment, "keys", "rotate", new_id, "--grace", "1h", "--json").stdout)
     assert KEY.fullmatch(told["key"] + "\n")
     assert told["old_ends_at"]
+    assert told["id"] == key_id + 2
     refused = rowcall(environment, "keys", "rotate", str(key_id), "--grace", "24")
     assert (refused.returncode, "is not a duration: write 24h" in refused.stderr) == (2, True)
 

@@ -22,6 +22,9 @@ OPERATOR = "operator"
 # A type of which only one live run may be about a number.
 ABOUT_NUMBERS = replace(NOOP, key=lambda payload: str(payload["number"]), unique="live")
 
+# The options of a request that names none: naming a default does not change what is requested.
+DEFAULTS = {"queue": None, "run_at": None, "priority": 0, "max_attempts": None}
+
 # The kind of a key that is taken by other content, and the key.
 Conflict: TypeAlias = tuple[type[Exception], str | None]
 
@@ -78,7 +81,7 @@ class Asking:
     def _request(self, place: int) -> tuple[str | None, str | None, object]:
         """Return the keys of both kinds, and the content."""
         payload, key = self.asks[place]
-        return key, str(payload["number"]) if self.about_numbers else None, (payload, self.options)
+        return key, str(payload["number"]) if self.about_numbers else None, (payload, {**DEFAULTS, **self.options})
 
     def _order(self, place: int) -> tuple[str, bool, str, int]:
         key, number, _ = self._request(place)

@@ -90,13 +90,14 @@ def rotate_command(key_id: int, grace: timedelta, as_json: bool) -> None:
     """
     with command_transaction() as connection:
         rotated = api_keys.rotate_key(connection, key_id, grace, operator())
-        _show_secret(
-            as_json, {"key": rotated.key, "expires_at": rotated.expires_at, "old_ends_at": rotated.old_ends_at}
-        )
+        new_id = api_keys.id_of(connection, rotated.key)
+        told = {"id": new_id, "key": rotated.key, "expires_at": rotated.expires_at, "old_ends_at": rotated.old_ends_at}
+        _show_secret(as_json, told)
     if as_json:
         return
-    until = f"; the new key expires at {shown(rotated.expires_at)}" if rotated.expires_at else ""
-    click.echo(f"key {key_id} expires at {shown(rotated.old_ends_at)}{until}", err=True)
+    until = f"; it expires at {shown(rotated.expires_at)}" if rotated.expires_at else ""
+    old = f"key {key_id} expires at {shown(rotated.old_ends_at)}"
+    click.echo(f"this is key {new_id}, and is not shown again{until}; {old}", err=True)
 
 
 @keys_command.command("revoke")

@@ -77,7 +77,7 @@ WHERE effect.state = 'unknown'"""
     for table in TABLES
 )
 
-# Paused queues in which due runs wait, counted up to a limit; the index job_runs_live.
+# Queues that are paused, or limited to 0, in which due runs wait, counted up to a limit; the index job_runs_live.
 PAUSED = f"""
 SELECT queues.name, queues.paused_at, due.runs FROM rowcall.queues CROSS JOIN LATERAL (
     SELECT count(*) AS runs FROM (
@@ -85,7 +85,7 @@ SELECT queues.name, queues.paused_at, due.runs FROM rowcall.queues CROSS JOIN LA
         WHERE finished_at IS NULL AND queue = queues.name AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
         LIMIT {COUNTED_MOST}
     ) AS first
-) AS due WHERE queues.paused_at IS NOT NULL AND due.runs > 0 ORDER BY queues.name
+) AS due WHERE (queues.paused_at IS NOT NULL OR queues.max_running = 0) AND due.runs > 0 ORDER BY queues.name
 """
 
 # If a type has at least this many dead runs, one command for each of them is too much typing.
@@ -177,16 +177,23 @@ def open_effects(connection: PgConnection) -> Finding:
 
 
 def paused(connection: PgConnection) -> Finding:
-    """Whether due runs wait in a queue that was paused, perhaps long ago."""
+    """Whether due runs wait in a queue that was paused or limited to 0, perhaps long ago."""
     rows = fetch_all(connection, PAUSED)
     if not rows:
         return Finding("paused queues", True, "no due run waits in one")
     sentences = "; ".join(
-        f"{row['runs'] if row['runs'] < COUNTED_MOST else f'{COUNTED_MOST} or more'} due in queue {row['name']}, which"
-        f" has been paused since {shown(row['paused_at'])} (`rowcall queues resume {row['name']}`)"
+        f"{row['runs'] if row['runs'] < COUNTED_MOST else f'{COUNTED_MOST} or more'} due in queue {row['name']},"
+        f" {_held_up(row)}"
         for row in rows
     )
     return Finding("paused queues", False, f"runs wait in them: {sentences}")
+
+
+def _held_up(queue: Row) -> str:
+    """Say what holds up a queue, and which command ends it."""
+    if queue["paused_at"] is None:
+        return f"which is limited to 0 running runs (`rowcall queues limit {queue['name']} --none`)"
+    return f"which has been paused since {shown(queue['paused_at'])} (`rowcall queues resume {queue['name']}`)"
 
 
 APPLY = "run `rowcall migrate`, or `rowcall definitions apply`"
