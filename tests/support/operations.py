@@ -42,7 +42,7 @@ def done(connection: Connection, action: Action, **asked: Any) -> Row:
 
 
 def refusals(connection: Connection, operation: Row) -> dict[int, str]:
-    """Return the reason of each refusal, by the id of its run."""
+    """Return the reason for each refusal, by the id of its run."""
     rows = operations.refusals_page(connection, operation["id"], 200).rows
     return {row["run_id"]: row["reason"] for row in rows}
 
