@@ -21,7 +21,8 @@ class Machine(Reader):
     """The folder of an app, and its database."""
 
     def __init__(self, folder: Path, url: str) -> None:
-        super().__init__(folder, url, ROWCALL_APP="shop", ROWCALL_HOME=str(folder / "home"))
+        # Port 0: another API on this machine serves a different database, which doctor reports.
+        super().__init__(folder, url, ROWCALL_APP="shop", ROWCALL_HOME=str(folder / "home"), ROWCALL_API_PORT="0")
         self.url = url
 
     @property
