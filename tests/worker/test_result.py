@@ -88,8 +88,10 @@ def test_what_a_secret_was_hidden_with_does_not_hide_it(monkeypatch: pytest.Monk
 
 
 def test_what_a_handler_asks_for_is_checked_where_it_asks() -> None:
-    with pytest.raises(ValueError, match="could not convert"):
+    with pytest.raises(TypeError, match=r"Retry\(after='soon'\) must be a number of seconds"):
         Retry(after="soon")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Snooze\(until=3\) must be a time"):
+        Snooze(3)  # type: ignore[arg-type]
     for never in (math.nan, math.inf, 1e18, -1):
         with pytest.raises(ValueError, match="from 0 to 31622400 seconds"):
             Retry(after=never)

@@ -45,6 +45,7 @@ class EnqueueSchema(WholeRequestSchema):
     payload = fields.Dict(
         keys=fields.String(),
         load_default=dict,
+        error_messages={"invalid": "must be a JSON object"},
         metadata={"example": {"hello": "world"}, "description": "The input of the run, as its job type requires."},
     )
     run_at = Moment(load_default=None, allow_none=True, metadata={"description": "Not before this time; default: now."})

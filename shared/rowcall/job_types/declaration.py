@@ -136,10 +136,12 @@ class JobType:
 
     def checked(self, payload: object) -> dict[str, Any]:
         """Check the payload against the schema, and return it with defaults and as JSON-compatible data."""
+        if not isinstance(payload, Mapping):
+            raise RunInvalid({"payload": f"must be an object (a dict of names and values), and is: {payload!r:.60}"})
         try:
             schema = self._schema
             refuse_mistaken(schema, payload)
-            loaded = schema.load(payload)  # type: ignore[arg-type]  # load refuses anything but a mapping
+            loaded = schema.load(payload)
             stored: dict[str, Any] = {**undeclared(schema, loaded), **schema.dump(loaded)}
         except ValidationError as error:
             raise RunInvalid({"payload": at_values(self._schema, error.messages)}) from None

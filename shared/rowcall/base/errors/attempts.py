@@ -81,6 +81,8 @@ class Retry(RowcallError):
     """Raised by a handler: the attempt failed; retry after this many seconds (default: the type's backoff)."""
 
     def __init__(self, reason: str = "the handler asked for a retry", after: float | None = None) -> None:
+        if not (after is None or isinstance(after, int | float)):
+            raise TypeError(f"Retry(after={after!r}) must be a number of seconds, such as 60")
         self.after = None if after is None else float(after)
         if self.after is not None and not 0 <= self.after <= LONGEST_WAIT.total_seconds():
             raise ValueError(
@@ -104,6 +106,8 @@ class Snooze(RowcallError):
     """Raised by a handler: the run waits until then, and its attempt does not count."""
 
     def __init__(self, until: datetime, reason: str = "the handler asked to wait") -> None:
+        if not isinstance(until, datetime):
+            raise TypeError(f"Snooze(until={until!r}) must be a time, such as datetime.now(UTC) + timedelta(minutes=5)")
         if until.tzinfo is None:
             raise ValueError(f"Snooze(until={until!r}) needs a time with an offset, such as datetime.now(UTC)")
         if until - datetime.now(UTC) > LONGEST_WAIT:
