@@ -1816,8 +1816,8 @@ ROLLBACK;
 
 -- rowcall.effects.restore: MAY_HAVE_HAPPENED
 -- Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
--- restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.
--- A resolution recorded after the restore takes precedence.
+-- restored schedule decides again, after its nominal time.  Within the kind's horizon, the provider still recognizes
+-- them.  A resolution recorded after the restore takes precedence.
 \set run_id '1'
 \set horizon '86400'
 \set updated_at '2026-01-05T12:00:00+00:00'
@@ -3093,7 +3093,7 @@ ROLLBACK;
 -- The counts of a week, and the attempts after them.
 --
 -- summed    The errors that are shown: those with the most attempts in the last hour, then in the last day.
--- retrying  Their runs that wait for another attempt, among the first that are due and the first that are for later.
+-- retrying  Their runs that wait for another attempt, among the first that are due now and the first that are due later.
 -- example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked,
 --           unless only * would be left, as for a KeyError.
 \set job_type 'noop'
@@ -5792,7 +5792,8 @@ SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = :'id' FOR SHARE SKIP LOCK
 ROLLBACK;
 
 -- rowcall.queue.views.explain: INACTIVE
--- If a command finishes an operation, or its canary, before a worker does, it cancels the run that waits for a worker.
+-- If a command finishes an operation, or its canary, before a worker does, the command also cancels the run that would
+-- have carried it out.
 \set operation_id '1'
 BEGIN;
 SELECT status FROM rowcall.operations WHERE id = :'operation_id' AND status NOT IN ('canary', 'running');
@@ -6673,7 +6674,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
 ROLLBACK;
 
 -- rowcall.queue.views.live_workers: SERVING
--- Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
+-- Workers that serve a run's type and queue, including those that did a moment ago, because cron may start the next one.
 -- `lapsed`: the worker has overslept, or has let the lease of one of the first runs of this queue expire; the
 -- leases of older code may be shorter than the settings of this process say.  Uses job_runs_live.
 \set queue 'default'
@@ -6715,8 +6716,8 @@ SELECT count(*) FROM rowcall.workers WHERE (stopped_at IS NULL AND heartbeat_at 
 ROLLBACK;
 
 -- rowcall.queue.views.live_workers: SWEEPING
--- Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
--- count, even if its last heartbeat is recent: its leases may be shorter than this process's.
+-- Whether a live worker sweeps a run's queue; it may serve any job types.  The one that let the run's lease expire does
+-- not count, even if its last heartbeat is recent: its leases may be shorter than this process's.
 \set heartbeat '30'
 \set locked_by 'worker-1'
 \set queue 'default'
@@ -6729,7 +6730,7 @@ SELECT EXISTS (
 ROLLBACK;
 
 -- rowcall.queue.views.live_workers: HOLDER
--- The worker that runs it, and whether it has missed a heartbeat.
+-- The worker that holds a run's lease, and whether it has missed a heartbeat.
 \set heartbeat '30'
 \set locked_until '2026-01-05T12:00:00+00:00'
 \set locked_by 'worker-1'

@@ -154,7 +154,7 @@ def test_a_run_is_steered_through_its_life(environment: dict[str, str]) -> None:
     later = rowcall(environment, "runs", "reschedule", run_id, "--to", "2100-01-01T00:00:00Z", "--json")
     assert json.loads(later.stdout)["run_at"] == "2100-01-01T00:00:00+00:00"
     assert rowcall(environment, "runs", "cancel", run_id).returncode == 0
-    assert rowcall(environment, "runs", "explain", run_id).stdout.startswith(f"run {run_id} cancelled 2")
+    assert rowcall(environment, "runs", "explain", run_id).stdout.startswith(f"run {run_id} was cancelled at 2")
     cloned = json.loads(rowcall(environment, "runs", "clone", run_id, "--json").stdout)
     assert (cloned["status"], cloned["id"] > int(run_id)) == (Status.QUEUED, True)
 

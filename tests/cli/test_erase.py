@@ -195,7 +195,7 @@ def test_another_filter_beside_the_payload_is_about_runs_and_leaves_definitions(
     [
         (["--yes"], 2, "specify either ids or filters"),
         (["1", "--type", "noop", "--yes"], 2, "specify either ids or filters"),
-        (["1"], 2, "this erases the content of run 1 permanently (--dry-run counts them): there is no terminal to ask"),
+        (["1"], 2, "this erases the content of run 1 permanently (--dry-run only counts): there is no terminal to ask"),
         (["1", "--yes"], 1, "there is no run 1"),
         (["9223372036854775808", "--yes"], 2, "is not in the range"),
     ],

@@ -27,7 +27,7 @@ def test_a_paused_queue_keeps_its_runs_until_it_is_resumed(environment: dict[str
 
 
 def test_a_queue_is_limited_and_set_free_again(environment: dict[str, str]) -> None:
-    assert said(environment, "limit", "default", "3") == "queue default is active, limited to 3 running at a time\n"
+    assert said(environment, "limit", "default", "3") == "queue default is active, limited to 3 runs at a time\n"
     assert said(environment, "limit", "default", "--none") == "queue default is active, without a limit\n"
 
 

@@ -1,4 +1,4 @@
-"""`rowcall runs show`: the attempts before a retry and after it, the run's effects, and what became of its details."""
+"""`rowcall runs show` (attempts around a retry, effects, what became of the details) and the sentences of `explain`."""
 
 from __future__ import annotations
 
@@ -117,3 +117,19 @@ def test_what_was_erased_is_not_called_pruned(environment: dict[str, str], fresh
     assert rowcall(environment, "erase", erased, "--yes").returncode == 0
     assert "Its details were erased at " in rowcall(environment, "runs", "show", erased).stdout
     assert "; payload erased " in rowcall(environment, "runs", "explain", erased).stdout
+
+
+@pytest.mark.parametrize(
+    ("status", "begins"),
+    [
+        (Status.RUNNING, "is running on "),
+        (Status.SUCCEEDED, "succeeded at 2"),
+        (Status.CANCELLED, "was cancelled at 2"),
+        (Status.DEAD, "is dead: given up at 2"),
+    ],
+)
+def test_an_explanation_is_a_sentence_about_the_run(
+    environment: dict[str, str], fresh_url: str, status: Status, begins: str
+) -> None:
+    run_id = made(fresh_url, status=status)
+    assert rowcall(environment, "runs", "explain", run_id).stdout.startswith(f"run {run_id} {begins}")

@@ -78,7 +78,7 @@ def _report(row: Row, as_json: bool) -> None:
     if as_json:
         show_json(row)
         return
-    limit = "without a limit" if most is None else f"limited to {most} running at a time"
+    limit = "without a limit" if most is None else f"limited to {most} run{'' if most == 1 else 's'} at a time"
     click.echo(f"queue {name} is {'paused' if row['paused_at'] else 'active'}, {limit}")
     used = catalogue().queues
     if name not in used:

@@ -43,8 +43,8 @@ WHERE state = 'unknown' AND position(%(lost)s IN coalesce(refusal, '')) = 0
 GENERATIONS = 3
 
 # Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
-# restored schedule decides again, after its nominal time; within its horizon, the provider still recognizes them.
-# A resolution recorded after the restore takes precedence.
+# restored schedule decides again, after its nominal time.  Within the kind's horizon, the provider still recognizes
+# them.  A resolution recorded after the restore takes precedence.
 MAY_HAVE_HAPPENED = rf"""
 WITH RECURSIVE line AS (
     SELECT created_at, scheduled_for, created_by, 0 AS generation FROM rowcall.job_runs WHERE id = %(run_id)s

@@ -183,7 +183,7 @@ def test_a_worker_that_missed_two_heartbeats_is_named_with_its_last_one(connecti
     assert conditions(connection, run["id"])["worker"].holds
     fetch_all(connection, "UPDATE rowcall.workers SET heartbeat_at = now() - interval '101 seconds'")
     message = only_failing(connection, run["id"]).message
-    assert "no live worker takes noop from queue default: worker-1 sent its last heartbeat 2" in message
+    assert "no live worker takes noop from queue default: worker-1 sent its last heartbeat at 2" in message
     assert message.endswith(", and should send one every 40 s")
     assert "no live worker serves queue default" in explain(connection, lost["id"], {}, HEARTBEAT).message
 
@@ -270,7 +270,7 @@ def test_a_run_that_was_pruned_is_told_how_it_ended_and_that_nothing_brings_it_b
 ) -> None:
     run = run_in(connection, status, error_type="'SmtpDown'", pruned_at="'2026-03-29 12:00+00'")
     explained = explain(connection, run["id"], {}, HEARTBEAT)
-    assert "; payload pruned 2026-03-29 1" in explained.message
+    assert "; payload pruned at 2026-03-29 1" in explained.message
     assert explained.commands == ()
 
 

@@ -41,7 +41,7 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
     named = f"{'run' if len(run_ids) == 1 else 'runs'} {', '.join(map(str, run_ids))}"
     selected = named if run_ids else f"all finished runs with {in_words(criteria)}"
     if not dry_run:
-        confirm(f"this erases the content of {selected} permanently (--dry-run counts them)", yes)
+        confirm(f"this erases the content of {selected} permanently (--dry-run only counts)", yes)
     counts = {"matched": 0, "erased": 0, "effects": 0}
     unfinished: list[int] = []
     doubtful: list[int] = []

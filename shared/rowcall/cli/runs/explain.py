@@ -11,6 +11,10 @@ from rowcall.base import settings
 from rowcall.cli.session import command_transaction
 from rowcall.cli.terminal.output import json_option, show_json, wrapped
 from rowcall.job_types import catalogue
+from rowcall.status import Status
+
+# What comes before a message that begins with the status.
+VERBS = {Status.RUNNING: "is ", Status.CANCELLED: "was "}
 
 
 @click.command("explain")
@@ -24,8 +28,9 @@ def explain_command(run_id: int, as_json: bool) -> None:
     if as_json:
         show_json(dataclasses.asdict(explained))
         return
-    ended = explained.message.startswith(explained.status)
-    click.echo(wrapped(f"run {run_id} {'' if ended else f'is {explained.status}: '}{explained.message}"))
+    begins = explained.message.startswith(explained.status)
+    verb = VERBS.get(explained.status, "") if begins else f"is {explained.status}: "
+    click.echo(wrapped(f"run {run_id} {verb}{explained.message}"))
     for condition in explained.conditions:
         mark = click.style("ok", fg="green") if condition.holds else click.style("no", fg="red", bold=True)
         click.echo(f"  {mark}  {wrapped(condition.message, indent=6)}")

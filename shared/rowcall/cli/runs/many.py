@@ -84,7 +84,8 @@ def _show_preview(found: Preview, as_json: bool, question: str) -> None:
     if as_json:
         show_json({**vars(found), "dry_run": True})
         return
-    such_as = f", such as {', '.join(str(run['id']) for run in found.samples)}" if found.samples else ""
+    ids = ", ".join(str(run["id"]) for run in found.samples)
+    such_as = f", such as run{'' if len(found.samples) == 1 else 's'} {ids}" if ids else ""
     many = f"{found.matched + found.left_out:,}{'' if found.counted_all else ' or more'} match"
     limited = f", of which --limit takes the newest {found.matched:,}" if found.left_out else ""
     statuses = f" ({_in_words(found.by_status)})" if found.by_status else ""

@@ -54,7 +54,8 @@ SELECT count(*) FROM (
 # Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
 
-# If a command finishes an operation, or its canary, before a worker does, it cancels the run that waits for a worker.
+# If a command finishes an operation, or its canary, before a worker does, the command also cancels the run that would
+# have carried it out.
 INACTIVE = "SELECT status FROM rowcall.operations WHERE id = %(operation_id)s AND status NOT IN ('canary', 'running')"
 
 
@@ -104,7 +105,7 @@ def explain(
             message, commands = f"{message}: {reason}", ()
         if row["pruned_at"] is not None:
             gone = "erased" if was_erased(connection, run_id) else "pruned"
-            message, commands = f"{message}; payload {gone} {_time(row['pruned_at'])}", ()
+            message, commands = f"{message}; payload {gone} at {_time(row['pruned_at'])}", ()
         return Explained(run_id, status, message, commands)
     lacking = catalogue.lacks(row["job_type"]) if catalogue is not None else None
     conditions = tuple(_conditions(connection, row, heartbeat, lacking))
@@ -180,7 +181,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
     message = f"no live worker takes {job_type} from queue {queue}"
     if silent := [worker for worker in workers if worker["stopped_at"] is None]:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
-        sent = f"{last['id']} sent its last heartbeat {_time(last['heartbeat_at'])}"
+        sent = f"{last['id']} sent its last heartbeat at {_time(last['heartbeat_at'])}"
         lapsed = "and since then has not woken up on time, or has let a lease expire: its process may be hanging"
         expected = f"and should send one every {last['interval_seconds']:g} s" if last["late"] else lapsed
         return Condition("worker", False, f"{message}: {sent}, {expected}", command)
@@ -188,7 +189,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         ended = max(worker["stopped_at"] for worker in workers)
         missed = ", after the run had become due, and did not take it"
         then = "; the next one will take it" if ended < row["run_at"] else missed
-        return Condition("worker", False, f"{message}: the last one ended {_time(ended)}{then}", command)
+        return Condition("worker", False, f"{message}: the last one ended at {_time(ended)}{then}", command)
     if others:
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
@@ -233,7 +234,7 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
     since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
-        message, queue = f"{message}; its lease expired {_time(row['locked_until'])}", row["queue"]
+        message, queue = f"{message}; its lease expired at {_time(row['locked_until'])}", row["queue"]
         if fetch_value(connection, SWEEPING, {**row, **_times(heartbeat)}):
             return f"{message}: a worker that serves queue {queue} ends the attempt within seconds", ()
         others = fetch_value(connection, LIVE_WORKERS, _times(heartbeat))
@@ -241,7 +242,7 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
             f"{message}, and no live worker serves queue {queue}: the next one will end the attempt",
             ("rowcall worker run" + f" --queues {queue}" * bool(others),),
         )
-    asked = f"; asked to stop {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
+    asked = f"; asked to stop at {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
     until = _time(row["locked_until"])
     holder = fetch_one(connection, HOLDER, {**row, **_times(heartbeat)})
     if holder is None:
@@ -262,15 +263,15 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     # A run that holds its natural key cannot be cloned.
     clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)
     if status is Status.SUCCEEDED:
-        return f"succeeded {when}, on attempt {row['attempts']}", clone
+        return f"succeeded at {when}, on attempt {row['attempts']}", clone
     retry = f"rowcall runs retry {row['id']}"
     why = f"{row['error_type']}: {row['last_error']}" if row["last_error"] else row["error_type"]
     if status is Status.CANCELLED:
-        return f"cancelled {when}", (retry, *clone)
+        return f"cancelled at {when}", (retry, *clone)
     if row["error_type"] == AmbiguousEffect.__name__:
         # On a retry, the effect would still be unknown; the error says how to resolve it.
         retry = f"rowcall effects list --run {row['id']} --state unknown"
-    return f"given up {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
+    return f"given up at {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
 
 
 def _not_needed(connection: Connection, row: Row) -> str | None:

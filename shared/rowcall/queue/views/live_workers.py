@@ -20,7 +20,7 @@ AWAKE = "coalesce(sleeps_until > now(), true)"
 # This many live runs of a queue are examined for expired leases, so that the cost is the same for any backlog.
 EXAMINED_MOST = 1000
 
-# Workers that serve its type and queue, including those that did a moment ago, because cron may start the next one.
+# Workers that serve a run's type and queue, including those that did a moment ago, because cron may start the next one.
 # `lapsed`: the worker has overslept, or has let the lease of one of the first runs of this queue expire; the
 # leases of older code may be shorter than the settings of this process say.  Uses job_runs_live.
 SERVING = f"""
@@ -60,8 +60,8 @@ SELECT EXISTS (
 )
 """
 
-# Whether a live worker sweeps its queue; it may serve any job types.  The one that let the run's lease expire does not
-# count, even if its last heartbeat is recent: its leases may be shorter than this process's.
+# Whether a live worker sweeps a run's queue; it may serve any job types.  The one that let the run's lease expire does
+# not count, even if its last heartbeat is recent: its leases may be shorter than this process's.
 SWEEPING = f"""
 SELECT EXISTS (
     SELECT FROM rowcall.workers
@@ -70,7 +70,7 @@ SELECT EXISTS (
 )
 """
 
-# The worker that runs it, and whether it has missed a heartbeat.
+# The worker that holds a run's lease, and whether it has missed a heartbeat.
 HOLDER = f"""
 SELECT heartbeat_at, stopped_at IS NOT NULL
     OR heartbeat_at < now() - {HOLDER_INTERVALS} * {INTERVAL} * interval '1 second' AS late,
