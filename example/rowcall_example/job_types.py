@@ -101,8 +101,8 @@ class Event(Schema):
         required=True,
         validate=validate.Regexp(
             rf"[A-Za-z0-9_:@/+=-]{{1,{EVENT_ID_CHARACTERS}}}\Z",
-            error=f"must be 1 to {EVENT_ID_CHARACTERS} of the characters A-Z a-z 0-9 _ : @ / + = -; with `{WEBHOOK}`"
-            " before it, it is the run's key, of 255 at most",
+            error=f"must be 1 to {EVENT_ID_CHARACTERS} of the characters A-Z a-z 0-9 _ : @ / + = -; the run's key"
+            f" is `{WEBHOOK}` and this id, and has at most 255 characters",
         ),
     )
     url = fields.String(required=True, validate=validate.Length(1, 2000))

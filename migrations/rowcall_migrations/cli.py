@@ -61,7 +61,9 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
         if target == "base":
             _confirm("this drops all tables of Rowcall, with every run, definition, key and effect", yes)
         elif target != "head" and _goes_back(target):
-            _confirm(f"this deletes what schemas newer than {target} keep, such as the logs of runs", yes)
+            _confirm(
+                f"this deletes the data that only schemas newer than {target} store, such as the logs of runs", yes
+            )
         for line in _migrate(target):
             click.echo(line)
 
@@ -122,6 +124,6 @@ def told(done: Migrated) -> list[str]:
         return [f"the schema is already {now}: nothing to do"]
     steps = map("  {}".format, done.steps)
     if done.before == done.after:
-        return [f"the schema is already {now}; the remaining steps were:", *steps]
+        return [f"the schema is already {now}; the steps that remained are done:", *steps]
     undone = "; undone" if done.before is not None and (done.after or "") < done.before else ""
     return [f"the schema was {done.before or 'empty'}, and is now {now}{undone}:", *steps]

@@ -18,7 +18,10 @@ from tests.support.terminal import on_terminal
     [
         (["prune"], "this deletes old runs and their expired keys"),
         (["migrate", "--to", "base"], "this drops all tables of Rowcall"),
-        (["migrate", "--to", "0001"], "this deletes what schemas newer than 0001 keep, such as the logs of runs"),
+        (
+            ["migrate", "--to", "0001"],
+            "this deletes the data that only schemas newer than 0001 store, such as the logs of runs",
+        ),
         (["up"], "this migrates the database test_"),
     ],
 )

@@ -60,7 +60,9 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
         fetch_all(connection, MANY, {"runs": 1002})
     asked = ("runs", "retry", "--status", "dead", "--type", "noop")
     dry = rowcall(environment, *asked, "--dry-run").stdout
-    assert re.fullmatch(r"1,002 match \(1,002 dead\), such as [0-9]+(, [0-9]+){4}; dry run: nothing was changed\n", dry)
+    assert re.fullmatch(
+        r"1,002 match \(1,002 dead\), such as runs [0-9]+(, [0-9]+){4}; dry run: nothing was changed\n", dry
+    )
     assert json.loads(rowcall(environment, *asked, "--dry-run", "--json").stdout)["matched"] == 1002
     one = rowcall(environment, *asked, "--limit", "1")
     assert one.stdout == "operation 1 is finished: 1 matched, 1 changed\n"
@@ -94,7 +96,9 @@ def test_a_dry_run_of_a_retry_counts_the_runs_that_would_die_again(environment: 
     assert json.loads(rowcall(environment, *asked, "--json").stdout)["unresolved"] == 2
     assert json.loads(rowcall(environment, *asked, "--json", "--limit", "2").stdout)["unresolved"] == 1
     limited = rowcall(environment, *asked, "--limit", "2").stdout.splitlines()[0]
-    assert limited.startswith(f"3 match, of which --limit takes the newest 2 (2 dead), such as {begun}, {charged};")
+    assert limited.startswith(
+        f"3 match, of which --limit takes the newest 2 (2 dead), such as runs {begun}, {charged};"
+    )
     cancelled = rowcall(environment, "runs", "cancel", "--all", "--dry-run", "--json").stdout
     assert json.loads(cancelled)["unresolved"] is None
     warned = "2 of these runs cannot succeed before you resolve an effect that may have happened"
@@ -181,7 +185,7 @@ def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh
     )
     assert found(fresh_url, runs) == ["dead", "dead", "queued"]
     told = rowcall(environment, "operations", "show", "1").stdout
-    assert f"its canary, run {runs[-1]}, was changed, and is queued now; it waits for an operator" in told
+    assert f"its canary, run {runs[-1]}, was changed, and is queued now; the operation waits for an operator" in told
     assert "try: rowcall operations continue 1" in told
     goes_on = rowcall(environment, "operations", "continue", "1").stdout
     assert "workers carry it out: `rowcall operations show 1` shows their progress" in goes_on

@@ -102,7 +102,10 @@ def test_while_the_database_is_away_the_view_says_so_and_goes_on(beside: dict[st
             others, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %(name)s", {"name": name}
         )
         terminal.wait_for(
-            r"^● +PostgreSQL +away for \d+ s: ", "worker +waiting for the database", "^Runs +1 succeeded$", WHOLE
+            r"^● +PostgreSQL +unavailable for \d+ s: ",
+            "worker +waiting for the database",
+            "^Runs +1 succeeded$",
+            WHOLE,
         )
         terminal.wait_for("^worker: (warning|error) database lost")
         database.fetch_all(others, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")

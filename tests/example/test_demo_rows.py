@@ -137,7 +137,7 @@ def test_the_last_whole_week_has_figures_beside_it_and_one_user_had_a_quiet_one(
 def test_a_database_with_other_users_is_left_alone(connection: PgConnection) -> None:
     user(connection, email="somebody@shop.test")
     with pytest.raises(
-        DemoRefused, match="users that are not the demo's .* set DATABASE_URL to a database without them"
+        DemoRefused, match="users that are not the demo's .* set DATABASE_URL to a database without such users"
     ):
         seed(connection, 1, TODAY)
     assert counts(connection) == {"users": 1, "orders": 0, "invoices": 0, "sessions": 0, "cache_entries": 0}

@@ -43,11 +43,12 @@ MEANINGS = {
     LogEvent.LEASE_LOST: "This worker no longer holds the lease; its writes are refused.",
     LogEvent.SCHEDULE_BROKEN: "The next nominal time of a definition cannot be decided; other definitions continue.",
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",
-    LogEvent.SCHEDULE_TICKED: "A tick decided nominal times.",
-    LogEvent.SCHEMA_CHANGED: "The schema is older or gone: the worker stops. Run `rowcall migrate`, then restart it.",
+    LogEvent.SCHEDULE_TICKED: "A tick decided nominal times; `enqueued`, `skipped` and `missed` say how many.",
+    LogEvent.SCHEMA_CHANGED: "The worker stops, because the schema no longer fits its code or is gone; see the error.",
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
     LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace period.",
-    LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` needs no more work.",
+    LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` ended. It also has"
+    " `claimed`, `succeeded`, `failed`, `dead` and `seconds`.",
     LogEvent.WORKER_ENDED: "A second signal ended the worker; these runs stay running until their leases expire.",
 }
 

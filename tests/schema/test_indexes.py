@@ -87,7 +87,7 @@ def test_a_build_that_the_server_ended_is_begun_anew(
     holder.rollback()
     again = rowcall(newer, "migrate")
     assert again.stdout.splitlines()[:2] == [
-        f"the schema is already {NEXT}; the remaining steps were:",
+        f"the schema is already {NEXT}; the steps that remained are done:",
         "  index job_runs_note",
     ]
     assert index(fresh_url) == [{"indisvalid": True}]

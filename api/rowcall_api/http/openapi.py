@@ -178,7 +178,12 @@ COMMON = (
     ),
     Common(413, "TooLarge", "The body is too large; this applies even if the operation takes none."),
     Common(415, "NotJson", "The body is not sent as JSON, or is compressed.", lambda operation: operation.has_body),
-    Common(422, "Invalid", "A value is invalid: `errors` points to it and says why."),
+    Common(
+        422,
+        "Invalid",
+        "A value is invalid: `errors` points to it and says why. Or a key was used before with different content:"
+        " `detail` names what has the key.",
+    ),
     Common(
         429,
         "TooMany",

@@ -173,7 +173,7 @@ def list_occurrences(query: Mapping[str, Any], name: str) -> dict[str, Any]:
 @blueprint.response(200, PreviewSchema)
 @needs("read")
 def preview_definition(query: Mapping[str, Any], name: str) -> dict[str, list[preview.Shown]]:
-    """Show the next nominal times, all up to `until`, or what an outage up to `asleep` would cause."""
+    """Show the next nominal times, or all of them up to `until`, or what an outage up to `asleep` would cause."""
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
         now = definitions.clock(connection)

@@ -99,8 +99,8 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_definitions_overdue",
-        "Definitions that have been due for more than 150 seconds and are undecided, at most 1000. Alert above 0: no"
-        " worker ticks, none knows the job type, or the log says why the schedule is broken.",
+        "Definitions with a nominal time that has been due and undecided for more than 150 seconds, at most 1000. Alert"
+        " above 0: no worker ticks, none knows the job type, or the log says why the schedule is broken.",
         lambda figures: figures["definitions"]["overdue"],
     ),
     Gauge(

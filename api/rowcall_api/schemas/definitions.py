@@ -138,7 +138,7 @@ class PreviewQuery(Schema):
         data_key="from",
         attribute="from",
         load_default="now",
-        metadata={"description": "ISO 8601, or words such as tomorrow 09:00."},
+        metadata={"description": "The start, in ISO 8601 or in words such as tomorrow 09:00; default: now."},
     )
     until = fields.String(metadata={"description": "Show all nominal times up to this time."})
     asleep = fields.String(metadata={"description": "Show what would happen after an outage from `from` to this time."})

@@ -69,7 +69,7 @@ class EffectsQuery(FilteredPageQuery):
     state = Words(
         fields.String(validate=validate.OneOf(STATES)),
         load_default=(),
-        metadata={"description": "One of these. Repeat it, or separate several with commas."},
+        metadata={"description": "Only effects in one of these states. Repeat it, or separate values with commas."},
     )
     run_id = fields.Integer(
         load_default=None,

@@ -24,7 +24,7 @@ class QueueStatsSchema(Schema):
     )
     queued = _count("Runs with the status queued, due now or later.")
     running = _count(
-        "Runs with the status running. Only the 2000 runs of each priority that have been due longest count."
+        "Runs with the status running. Only the 2000 runs of each priority that have been due longest are counted."
     )
     failed = _count("Runs with the status failed, which get another attempt.")
 

@@ -23,8 +23,10 @@ def demo_command() -> None:
 
 @demo_command.command("seed")
 @click.option("--users", type=click.IntRange(1, 1000), default=20, show_default=True, help="The number of demo users.")
-@click.option("--today", type=click.DateTime(["%Y-%m-%d"]), help="The rows end before this day.  [default: today, UTC]")
-@click.option("--anew", is_flag=True, help="Delete the demo's rows first, so that all end before today.")
+@click.option(
+    "--today", type=click.DateTime(["%Y-%m-%d"]), help="The rows are made as of this day.  [default: today, UTC]"
+)
+@click.option("--anew", is_flag=True, help="Delete the demo's rows first, so that all are made as of today.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def seed_command(users: int, today: datetime | None, anew: bool, as_json: bool) -> None:
     """Add users with orders, invoices and sessions, unless they already exist.

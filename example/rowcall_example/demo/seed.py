@@ -109,7 +109,7 @@ def seeded_on(connection: Connection) -> date | None:
 def seed(connection: Connection, users: int, today: date | None = None, anew: bool = False) -> Seeded:
     """Add the demo's first users that do not exist yet, with everything they did; existing users do not change.
 
-    With `anew`, the demo's rows are deleted first, so that all of them end before this day.
+    With `anew`, the demo's rows are deleted first, so that all of them are made as of this day.
     Refused if there are other users, because the demo's orders and invoices would count among theirs.
     """
     create_tables(connection)
@@ -124,8 +124,8 @@ def seed(connection: Connection, users: int, today: date | None = None, anew: bo
         return Seeded(day)
     if fetch_value(connection, OTHER_USERS):
         raise DemoRefused(
-            f"this database has users that are not the demo's (theirs end in @{DOMAIN}), and the demo's orders and"
-            " invoices would count among theirs: set DATABASE_URL to a database without them"
+            f"this database has users that are not the demo's (their addresses do not end in @{DOMAIN}), and the demo's"
+            " orders and invoices would be counted with theirs: set DATABASE_URL to a database without such users"
         )
     chances = {number: chance_of(number, day) for number in missing}
 

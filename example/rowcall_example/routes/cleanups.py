@@ -16,7 +16,7 @@ blueprint = Blueprint("cleanups", __name__, url_prefix="/v1/cleanups", descripti
 @answers_with_a_run(blueprint)
 @needs("enqueue")
 def clean_up(payload: dict[str, Any], headers: dict[str, Any]) -> Answer:
-    """Delete cache entries that have expired by the end of a day (UTC), and sessions that expired 15 days earlier.
+    """Delete cache entries that have expired by the end of a day (UTC), and sessions that had expired 15 days earlier.
 
     Without an `Idempotency-Key`, the day is the key.
     """

@@ -61,7 +61,7 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
 def resolve_command(
     kind: str, effect_ids: tuple[int, ...], happened: bool, not_happened: bool, reference: str | None, as_json: bool
 ) -> None:
-    """Record whether effects of KIND happened: one or several.  `rowcall effects list` shows kinds and ids.
+    """Record whether one or more effects of KIND happened.  `rowcall effects list` shows kinds and ids.
 
     First find out whether they happened, for example in the mail server's log or the provider's dashboard.  After
     --did-not-happen, the next attempt of a run performs its effect.  A wrong resolution can be corrected with the other

@@ -77,6 +77,7 @@ def test_the_same_key_with_another_body_is_refused(call: Call, module_url: str) 
     before = count(module_url)
     refused = call("POST", "/v1/runs", json={**NOOP, "payload": {}}, headers={"Idempotency-Key": "mine"})
     assert (refused.status_code, told(refused)["type"]) == (422, "urn:rowcall:problem:idempotency-key-reused")
+    assert "errors" not in told(refused)  # as the description of 422 says
     assert count(module_url) == before
 
 

@@ -239,12 +239,12 @@ def test_an_operation_says_what_it_waits_for(connection: PgConnection) -> None:
     queue.cancel(connection, run_id, OPERATOR)
     ended = why()
     assert ended
-    assert f"run {run_id} carries it out, but has ended: cancelled" in ended[0]
+    assert f"the run that carries it out, {run_id}, has ended: cancelled" in ended[0]
     assert {f"rowcall runs retry {run_id}", f"rowcall operations continue {operation_id}"} <= {*ended[1]}
     canary = finish(connection, operation_id)["canary_run_id"]
     waiting = why()
     assert waiting == (
-        f"its canary, run {canary}, was changed, and is queued now; it waits for an operator",
+        f"its canary, run {canary}, was changed, and is queued now; the operation waits for an operator",
         (f"rowcall runs show {canary}", f"rowcall operations continue {operation_id}"),
     )
     operations.stop(connection, operation_id, OPERATOR)

@@ -128,7 +128,7 @@ class Rowcall:
         """
         if run_id is not None and type(run_id) is not int:
             name = type(run_id).__name__
-            raise TypeError(f"perform needs a run's id, such as the run_id of what enqueue returned; this is: {name}")
+            raise TypeError(f"perform needs a run's id, such as the run_id of what enqueue returned, not {name}")
         attempted = self._performer.perform_next() if run_id is None else self._performer.perform(run_id)
         if attempted is None:
             raise RowcallError(f"nothing is due; {self._what_there_is()}")

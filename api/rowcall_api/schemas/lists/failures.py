@@ -45,7 +45,7 @@ class FailureSchema(AnswerSchema):
         metadata={
             "description": "Runs whose last attempt failed with it and that wait for another. In each queue and"
             f" priority, only the {COUNTED_MOST} runs that have been due longest and the {COUNTED_MOST} that are due"
-            " next count."
+            " next are counted."
         }
     )
     first_at = fields.AwareDateTime(metadata={"description": "The minute of the first one within the week."})

@@ -42,7 +42,8 @@ def _count(description: str) -> fields.Integer:
 
 def _quantile(share: str) -> fields.Float:
     return fields.Float(
-        allow_none=True, metadata={"description": f"{share} of the times are at most this long; null without times."}
+        allow_none=True,
+        metadata={"description": f"{share} of the times are at most this long; null if there are none."},
     )
 
 

@@ -111,6 +111,6 @@ class Snooze(RowcallError):
         if until.tzinfo is None:
             raise ValueError(f"Snooze(until={until!r}) needs a time with an offset, such as datetime.now(UTC)")
         if until - datetime.now(UTC) > LONGEST_WAIT:
-            raise ValueError(f"Snooze(until={until!r}) is more than a year away; enqueue the run for that time instead")
+            raise ValueError(f"Snooze(until={until!r}) is more than a year away; enqueue a new run for that time")
         self.until = until
         super().__init__(reason)

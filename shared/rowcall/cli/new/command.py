@@ -30,7 +30,7 @@ NEXT = """\
 
   cd {name}
   export ROWCALL_APP={name}
-  pytest               # performs the handler on a real PostgreSQL (pip install pytest)
+  pytest               # runs the handler on a real PostgreSQL (pip install pytest)
   rowcall up           # starts PostgreSQL, the API and a worker
 
 Then, in another terminal, in the same folder and with the same settings:

@@ -159,7 +159,7 @@ def _asked(connection: Connection, row: Row) -> str:
     since, until = shown(held["heartbeat_at"]), shown(row["locked_until"])
     otherwise = f"otherwise another worker cancels it after its lease ends at {until}"
     if held["expired"]:
-        otherwise = f"its lease ended at {until}, so the next worker that ticks cancels it too"
+        otherwise = f"its lease ended at {until}, so the next worker that serves its queue cancels it too"
     return (
         f", but its worker has been silent since {since}: `rowcall runs cancel {row['id']} --force` cancels it now;"
         f" {otherwise}"

@@ -33,7 +33,7 @@ def tail_command(run_id: int, follow: bool, as_json: bool) -> None:
 
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and when the attempt ends.
 
-    With --follow, Ctrl-C ends it with exit code 130, because the run has not ended.
+    With --follow, Ctrl-C ends the command with exit code 130, because the run has not ended.
     """
     tail = Tail(run_id, as_json)
     try:

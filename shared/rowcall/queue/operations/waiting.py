@@ -36,11 +36,12 @@ def why_it_waits(
         explained = explain(connection, operation["run_id"], declared, heartbeat)
     except RunNotFound:
         return Waiting("the run that carried it out is gone", (f"rowcall operations stop {operation['id']}", on))
-    message = f"run {operation['run_id']} carries it out"
+    run_id = operation["run_id"]
     if explained.status in FINAL:
         again = (f"rowcall operations stop {operation['id']}", on)
-        return Waiting(f"{message}, but has ended: {explained.message}", (*explained.commands, *again))
-    return Waiting(f"{message}: {explained.message}", explained.commands)
+        ended = f"the run that carries it out, {run_id}, has ended: {explained.message}"
+        return Waiting(ended, (*explained.commands, *again))
+    return Waiting(f"run {run_id} carries it out: {explained.message}", explained.commands)
 
 
 def _canary(connection: Connection, operation: Row) -> str:
@@ -53,4 +54,4 @@ def _canary(connection: Connection, operation: Row) -> str:
             became = f"was changed, and is {get_run(connection, run_id)['status']} now"
         except RunNotFound:
             became = "was changed"
-    return f"its canary, run {run_id}, {became}; it waits for an operator"
+    return f"its canary, run {run_id}, {became}; the operation waits for an operator"

@@ -26,7 +26,7 @@ LONGEST_PAUSE_SECONDS = 0.5
 LONGEST_SECONDS = 1_000_000
 
 
-UNSEEN = "cannot be seen on this connection: commit the transaction that enqueued it first; or it has been deleted"
+UNSEEN = "cannot be seen on this connection: commit the transaction that enqueued it first, unless it has been deleted"
 
 
 @dataclass(frozen=True)

@@ -63,5 +63,5 @@ def test_threads_of_a_test_take_turns(rowcall: Rowcall) -> None:
 def test_what_is_no_id_is_refused(rowcall: Rowcall) -> None:
     with rowcall.transaction() as connection:
         asked: Any = BAKE.enqueue(connection, {"loaf_id": 7})
-    with pytest.raises(TypeError, match="a run's id, such as the run_id of what enqueue returned; this is: Enqueued"):
+    with pytest.raises(TypeError, match="a run's id, such as the run_id of what enqueue returned, not Enqueued"):
         rowcall.perform(asked)

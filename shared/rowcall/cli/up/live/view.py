@@ -85,7 +85,7 @@ def _service(state: State, name: str) -> tuple[Text, tuple[str, str]]:
         return Text("starting", "dim"), STARTING
     if state.away and name == POSTGRES:
         waited = f" for {int(state.reader.silent_for)} s" if state.reader else ""
-        return Text(f"away{waited}: {state.away}", "red"), AWAY
+        return Text(f"unavailable{waited}: {state.away}", "red"), AWAY
     if state.away and name == WORKER:
         return Text("waiting for the database", "yellow"), READY
     return Text(_detail(state, name)), READY
