@@ -12,6 +12,7 @@ from rowcall.base import settings
 from rowcall.base.database import fetch_value, internal_transaction
 from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.job_types import catalogue
+from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
 from rowcall.local_postgres.url import database_url, named
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.schema import REVISION, schema_of
@@ -25,6 +26,10 @@ ALIVE = """
 SELECT count(*) FROM rowcall.workers
 WHERE stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second'
 """
+
+# Job types of Rowcall's own that code of an older schema does not know; the index job_runs_live.
+NEWER_TYPES = {"0002": [CARRY_OUT_OPERATION.name]}
+UNKNOWN_LATER = "SELECT count(*) FROM rowcall.job_runs WHERE finished_at IS NULL AND job_type = ANY(%(types)s::text[])"
 
 # The index job_runs_live.
 RUNNING = "SELECT count(*) FROM rowcall.job_runs WHERE finished_at IS NULL AND status = 'running'"
@@ -61,6 +66,7 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
         if target == "base":
             _confirm("this drops all tables of Rowcall, with every run, definition, key and effect", yes)
         elif target != "head" and _goes_back(target):
+            _warn_of_unknown_runs(target)
             _confirm(
                 f"this deletes the data that only schemas newer than {target} store, such as the logs of runs", yes
             )
@@ -78,6 +84,17 @@ def _confirm(consequence: str, yes: bool) -> None:
     workers = f", while {alive} {'worker works' if alive == 1 else 'workers work'} on it" if alive else ""
     runs = f"; {running} {'run is' if running == 1 else 'runs are'} running" if running else ""
     confirm(f"{consequence}, in {named(url)}{workers}{runs}", yes)
+
+
+def _warn_of_unknown_runs(target: str) -> None:
+    """Name the unfinished runs that the code of an older schema leaves alone, and that then have no operation."""
+    types = [name for revision, names in NEWER_TYPES.items() if revision > target for name in names]
+    with database_url(settings.read()) as url, internal_transaction(url) as connection:
+        left = fetch_value(connection, UNKNOWN_LATER, {"types": types})
+    if left:
+        runs = f"{left} unfinished {'run' if left == 1 else 'runs'} of {' and '.join(types)}"
+        cancel = " and ".join(f"`rowcall runs cancel --type {name}`" for name in types)
+        click.echo(f"rowcall: the older version does not know {runs}: cancel them with {cancel}", err=True)
 
 
 def _goes_back(target: str) -> bool:

@@ -44,6 +44,20 @@ def test_a_migration_back_names_its_database_and_the_workers_on_it(environment: 
         assert f", in the database {name} on 127.0.0.1, while 1 worker works on it; 1 run is running: there" in refused
 
 
+def test_a_migration_back_names_the_runs_that_the_older_version_does_not_know(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url}
+    assert "does not know" not in rowcall(here, "migrate", "--to", "0001").stderr
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.QUEUED, job_type="'carry_out_operation'")
+    told = " ".join(rowcall(here, "migrate", "--to", "0001", "--yes").stderr.split())
+    assert told == (
+        "rowcall: the older version does not know 1 unfinished run of carry_out_operation: cancel them with `rowcall"
+        " runs cancel --type carry_out_operation`"
+    )
+
+
 def test_where_there_is_no_schema_there_is_nothing_to_remove(environment: dict[str, str], empty_url: str) -> None:
     for _ in range(2):
         done = rowcall({**environment, "DATABASE_URL": empty_url}, "migrate", "--to", "base", "--yes")

@@ -26,6 +26,9 @@ WHOLE = "_schema"
 
 UNKNOWN = "Unknown field."
 
+# In place of marshmallow's words for another type.
+NOT_AN_OBJECT = "must be a JSON object"
+
 # Marshmallow reports only texts; a Fault of the core has its own code.
 CODES = {
     marshmallow.fields.Field.default_error_messages["required"]: "missing",

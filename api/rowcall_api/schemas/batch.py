@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields, post_load, validate
 
 from rowcall.queue import BATCH_MOST, BatchRun, faults_of
-from rowcall_api.http.invalid import loaded
+from rowcall_api.http.invalid import NOT_AN_OBJECT, loaded
 from rowcall_api.schemas.answers import AnswerSchema
 from rowcall_api.schemas.fields import idempotency_key
 from rowcall_api.schemas.runs import EnqueueSchema
@@ -26,6 +26,8 @@ class BatchRunSchema(EnqueueSchema):
 
 class BatchSchema(Schema):
     """The runs to enqueue."""
+
+    error_messages = {"type": NOT_AN_OBJECT}  # noqa: RUF012 - marshmallow's
 
     runs = fields.List(fields.Nested(BatchRunSchema), required=True, validate=validate.Length(1, BATCH_MOST))
 

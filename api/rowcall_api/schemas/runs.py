@@ -10,7 +10,7 @@ from rowcall.base.database import Row
 from rowcall.base.logs import LEVELS
 from rowcall.queue import allowed_events, faults_of, version_of
 from rowcall.status import Event, Status
-from rowcall_api.http.invalid import loaded
+from rowcall_api.http.invalid import NOT_AN_OBJECT, loaded
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import (
     ATTEMPTS,
@@ -33,6 +33,8 @@ def tagged(run: Row) -> dict[str, str]:
 class WholeRequestSchema(Schema):
     """A request for a run: if it is refused, the answer also names what the core would refuse."""
 
+    error_messages = {"type": NOT_AN_OBJECT}  # noqa: RUF012 - marshmallow's
+
     def handle_error(self, error: ValidationError, data: Any, **_: Any) -> None:
         """Add the faults of the fields that could be loaded (marshmallow's hook)."""
         raise ValidationError({**faults_of(loaded(error)), **error.messages_dict}, valid_data=error.valid_data)
@@ -45,7 +47,7 @@ class EnqueueSchema(WholeRequestSchema):
     payload = fields.Dict(
         keys=fields.String(),
         load_default=dict,
-        error_messages={"invalid": "must be a JSON object"},
+        error_messages={"invalid": NOT_AN_OBJECT},
         metadata={"example": {"hello": "world"}, "description": "The input of the run, as its job type requires."},
     )
     run_at = Moment(load_default=None, allow_none=True, metadata={"description": "Not before this time; default: now."})

@@ -56,6 +56,20 @@ def test_an_unknown_kind_of_effect_is_pointed_to_and_has_its_code(refused: Call)
 
 
 @pytest.mark.parametrize(
+    ("path", "sent", "pointer"),
+    [
+        ("/v1/runs", [], ""),
+        ("/v1/runs/batch", [], ""),
+        ("/v1/runs", {"job_type": "noop", "payload": []}, "/payload"),
+        ("/v1/runs/batch", {"runs": [{"job_type": "noop", "payload": "x"}]}, "/runs/0/payload"),
+    ],
+)
+def test_what_must_be_an_object_is_said_to_be_one(refused: Call, path: str, sent: object, pointer: str) -> None:
+    [error] = told(refused("POST", path, 422, json=sent))["errors"]
+    assert (error["pointer"], error["detail"]) == (pointer, "must be a JSON object")
+
+
+@pytest.mark.parametrize(
     ("sent", "pointer", "code"),
     [
         ({"schedule": "@daily"}, "/job_type", "missing"),

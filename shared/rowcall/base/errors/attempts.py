@@ -67,7 +67,8 @@ class ChildDied(RowcallError):
         elif signal_name == "SIGKILL":
             super().__init__(f"{child} was killed by SIGKILL, not by a worker: the machine may be short of memory")
         else:
-            super().__init__(f"{child} was killed by {signal_name}; the attempt has the details")
+            details = f"`rowcall runs show {run_id} --wide` has the details"
+            super().__init__(f"{child} was killed by {signal_name}; {details}")
 
 
 class NoChild(RowcallError):
