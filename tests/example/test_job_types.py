@@ -18,7 +18,9 @@ def test_an_event_id_may_be_so_long_that_its_key_still_fits_and_no_longer() -> N
     key = webhook.natural_key(webhook.checked({**event, "event_id": "x" * 247}))
     assert len(key or "") == KEY_CHARACTERS
     for event_id in ("x" * 248, "a.b", "evt_1\n", ""):
-        with pytest.raises(RunInvalid, match="event_id: must be 1 to 247 of the .* with `webhook:` before it, it is"):
+        with pytest.raises(
+            RunInvalid, match="event_id: must be 1 to 247 of the .*; the run's key is `webhook:` and this"
+        ):
             webhook.checked({**event, "event_id": event_id})
 
 
