@@ -131,7 +131,7 @@ def test_what_happened_is_recorded_though_its_answer_is_wrong(
 def test_what_cannot_be_called_is_told_before_anything_is_begun(connection: PgConnection, lease: Lease) -> None:
     with pytest.raises(EffectInvalid, match="perform of sms is 'send' and must be a function that takes the effect"):
         performed(connection, lease, SMS, "send")
-    assert fetch_all(connection, "SELECT FROM rowcall.other_effects") == []
+    assert fetch_all(connection, "SELECT id FROM rowcall.other_effects") == []
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), Retry(after=1.0), Permanent("never")])

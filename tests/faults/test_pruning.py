@@ -111,7 +111,7 @@ def test_300_000_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost(
             plans.append(claim_plan(connection))
             looked.append(counted(pruning))
             shop.wait(fresh[-1], "succeeded")
-        drained = "SELECT FROM rowcall.job_runs WHERE id = ANY(%(fresh)s) AND status <> 'succeeded' LIMIT 1"
+        drained = "SELECT id FROM rowcall.job_runs WHERE id = ANY(%(fresh)s) AND status <> 'succeeded' LIMIT 1"
         wait_until(lambda: not shop.sql(drained, fresh=fresh), "all fresh runs have succeeded")
     plans.append(claim_plan(connection))
     assert any(0 < looked_at < RUNS_BEFORE for looked_at in looked), "there were fresh runs while old ones went"

@@ -97,7 +97,7 @@ def test_two_payments_at_once_mark_it_once(fresh_url: str) -> None:
     with database.transaction(fresh_url) as one, database.transaction(fresh_url) as other:
         assert mark_paid(one, invoice_id, 123450, "EUR") is Marked.PAID
         waiting = fetch_one(
-            other, "SELECT FROM example.invoices WHERE id = %(id)s FOR UPDATE SKIP LOCKED", {"id": invoice_id}
+            other, "SELECT id FROM example.invoices WHERE id = %(id)s FOR UPDATE SKIP LOCKED", {"id": invoice_id}
         )
         assert waiting is None, "the second one must wait for the first"
         one.commit()
