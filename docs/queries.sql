@@ -5318,8 +5318,8 @@ ROLLBACK;
 -- Sent before the end of the attempt or after the renewal of the lease, in the same transaction, and only if there are
 -- lines.  The fence is that of every write of a worker: lines are looked up by their lease.  The worker numbers them
 -- within the lease, so a write that is repeated because its commit was not confirmed adds nothing.  `line_no` continues
--- the numbers of earlier leases, the last of which is in the newest row; a missing number is that of a line that was
--- left out.  A line's age in seconds converts its time from the worker's clock to the database's.
+-- the numbers of earlier leases, so it follows the number of the newest row.  If a number is missing, its line was left
+-- out.  A line's age in seconds converts its time from the worker's clock to the database's.
 \set log_run_ids '{"1"}'
 \set worker 'worker-1'
 \set log '{"1/1": [[1, 0.5, "info", "sent 3 mails"]]}'

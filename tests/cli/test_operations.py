@@ -96,9 +96,7 @@ def test_a_dry_run_of_a_retry_counts_the_runs_that_would_die_again(environment: 
     assert json.loads(rowcall(environment, *asked, "--json").stdout)["unresolved"] == 2
     assert json.loads(rowcall(environment, *asked, "--json", "--limit", "2").stdout)["unresolved"] == 1
     limited = rowcall(environment, *asked, "--limit", "2").stdout.splitlines()[0]
-    assert limited.startswith(
-        f"3 match, of which --limit takes the newest 2 (2 dead), such as runs {begun}, {charged};"
-    )
+    assert limited.startswith(f"3 match, and --limit selects the newest 2 (2 dead), such as runs {begun}, {charged};")
     cancelled = rowcall(environment, "runs", "cancel", "--all", "--dry-run", "--json").stdout
     assert json.loads(cancelled)["unresolved"] is None
     warned = "2 of these runs cannot succeed before you resolve an effect that may have happened"

@@ -126,7 +126,7 @@ def test_after_a_migration_each_role_can_enqueue_with_a_key_as_before(
 
 @pytest.mark.parametrize("everybody", [False, True])
 @pytest.mark.parametrize("right", ["INSERT", "INSERT (job_type)", "SELECT"])
-def test_a_migration_grants_the_further_keys_to_whoever_may_insert_runs(
+def test_the_migration_grants_request_keys_to_every_role_that_can_insert_runs(
     empty_url: str, right: str, everybody: bool
 ) -> None:
     migrate(empty_url, 3, "0001")

@@ -172,8 +172,8 @@ END
 $$
 """
 
-# Whoever may insert runs needs these rights for a request with an idempotency key, and has only older grants until
-# somebody runs the script of `rowcall migrate --grants`.  A role's name comes out of regrole quoted.
+# A role that can insert runs needs these rights for a request with an idempotency key.  It has only older grants until
+# somebody runs the new script of `rowcall migrate --grants`.  regrole returns a role's name quoted.
 RIGHTS_OF_REQUEST_KEYS = """
 DO $$
 DECLARE

@@ -19,7 +19,7 @@ from tests.queue.model.world import World
 OPERATOR = "operator"
 
 
-# A type of which only one live run may be about a number.
+# A job type that allows one live run for each number.
 ABOUT_NUMBERS = replace(NOOP, key=lambda payload: str(payload["number"]), unique="live")
 
 # The options of a request that names none: naming a default does not change what is requested.

@@ -1,4 +1,4 @@
-"""Equal requests at the same moment, one of which meets the run that holds their natural key, while that run ends."""
+"""Two equal requests at the same moment: one finds the run that holds their natural key, and then that run ends."""
 
 from __future__ import annotations
 

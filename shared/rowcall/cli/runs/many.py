@@ -73,7 +73,8 @@ class Many:
                 raise RowcallError(_left_to_workers(operation["id"])) from None
         report(operation, as_json)
         if found.left_out:
-            click.echo(f"{found.left_out:,} more match: repeat the command to change them too", err=True)
+            least = "" if found.counted_all else "at least "
+            click.echo(f"{least}{found.left_out:,} more match: repeat the command to change them too", err=True)
         if operation["refused"]:
             many = "1 run was" if operation["refused"] == 1 else f"{operation['refused']:,} runs were"
             reasons = f"`rowcall operations refusals {operation['id']}` gives the reasons"
@@ -87,7 +88,7 @@ def _show_preview(found: Preview, as_json: bool, question: str) -> None:
     ids = ", ".join(str(run["id"]) for run in found.samples)
     such_as = f", such as run{'' if len(found.samples) == 1 else 's'} {ids}" if ids else ""
     many = f"{found.matched + found.left_out:,}{'' if found.counted_all else ' or more'} match"
-    limited = f", of which --limit takes the newest {found.matched:,}" if found.left_out else ""
+    limited = f", and --limit selects the newest {found.matched:,}" if found.left_out else ""
     statuses = f" ({_in_words(found.by_status)})" if found.by_status else ""
     asks = f"; {question}" if question else ""
     click.echo(wrapped(f"{many}{limited}{statuses}{such_as}; dry run: nothing was changed{asks}"))
