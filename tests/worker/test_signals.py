@@ -5,19 +5,48 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import threading
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from rowcall.base.child_processes import own_command
-from tests.support.processes import NOHUP, children_of, ignores, read_until, rowcall, running, wait_until
+from rowcall_worker.runtime.signals import StopSignal
+from tests.support.processes import (
+    LIMIT_SECONDS,
+    NOHUP,
+    children_of,
+    from_a_fork,
+    ignores,
+    read_until,
+    rowcall,
+    running,
+    wait_until,
+)
 from tests.support.shop import Shop
 
 
 @pytest.fixture
 def shop(environment: dict[str, str], fresh_url: str) -> Shop:
     return Shop(environment, fresh_url)
+
+
+def test_a_signal_that_comes_while_the_main_thread_holds_the_lock_of_what_wakes_it_stops_the_worker() -> None:
+    def outcome() -> str:
+        lock, woken = threading.Lock(), threading.Event()
+
+        def wake() -> None:
+            if lock.acquire(timeout=LIMIT_SECONDS):
+                woken.set()
+
+        stop = StopSignal(wake, lambda: None)
+        with lock:
+            signal.raise_signal(signal.SIGTERM)
+        woken.wait(LIMIT_SECONDS)
+        return f"{stop.name} {woken.is_set()}"
+
+    assert from_a_fork(outcome) == "SIGTERM True"
 
 
 @pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
@@ -37,8 +66,10 @@ def test_a_closed_terminal_that_is_heard_twice_does_not_end_it_at_once(
 
 
 def test_each_of_several_processes_is_stopped_gently_when_the_terminal_closes(shop: Shop, tmp_path: Path) -> None:
-    run_id = shop.ask("shop_wait", doors=str(tmp_path))
     with running(shop.environment, "worker", "run", "--grace", "0.1", "--processes", "2") as workers:
+        for _ in range(2):
+            read_until(workers, "worker started")
+        run_id = shop.ask("shop_wait", doors=str(tmp_path))
         shop.wait_for_knock(run_id)
         workers.send_signal(signal.SIGHUP)
         said, _ = workers.communicate()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from types import FrameType
 
 from rowcall.base.child_processes import stop_signals
@@ -17,19 +19,26 @@ class StopSignal:
     """Records whether the worker was asked to stop; `wake` interrupts the main thread's wait.
 
     `last_words` logs what the worker leaves behind if it ends at once.  It must take no lock: this thread may hold it.
+    `wake` sets an event and so takes its lock; therefore another thread calls it.
     """
 
     def __init__(self, wake: Callable[[], None], last_words: Callable[[], None]) -> None:
         self.asked = self._ending = False
         self.name = ""
-        self._wake, self._last_words = wake, last_words
+        self._last_words = last_words
+        self._heard: SimpleQueue[None] = SimpleQueue()  # its put() can interrupt itself
+        threading.Thread(target=self._pass_on, args=(wake,), name="stop signal", daemon=True).start()
         for number in stop_signals():
             signal.signal(number, self._receive)
+
+    def _pass_on(self, wake: Callable[[], None]) -> None:
+        self._heard.get()
+        wake()
 
     def _receive(self, number: int, _: FrameType | None) -> None:
         if not self.asked:
             self.asked, self.name = True, signal.Signals(number).name
-            self._wake()
+            self._heard.put(None)
         elif number != signal.SIGHUP:  # when a terminal closes, both its shell and the kernel may send it
             try:
                 if not self._ending:  # a third signal ends a worker whose log nobody reads
