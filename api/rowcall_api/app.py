@@ -16,6 +16,7 @@ from rowcall_api.http import client_address, database, guard, openapi, rate_limi
 from rowcall_api.http.paths import RowId
 from rowcall_api.http.waiting import registration
 from rowcall_api.mount import mount
+from rowcall_api.page import register as page
 from rowcall_api.payload_schemas import describe_payloads
 from rowcall_api.routes import (
     batch,
@@ -88,10 +89,11 @@ def create_app(database_url: str) -> flask.Flask:
     ):
         described.register_blueprint(resource.blueprint)
     describe_payloads(described.spec, types)
-    for page in (docs, metrics, ops):
-        app.register_blueprint(page.blueprint)
+    for plain in (docs, metrics, ops):
+        app.register_blueprint(plain.blueprint)
+    page.register(app, chosen, database_url)
     if chosen.app:
         mount(app, described, chosen.app)
     if not any(rule.rule == "/" for rule in app.url_map.iter_rules()):
-        app.add_url_rule("/", view_func=docs.front)
+        app.add_url_rule("/", view_func=page.front)
     return app

@@ -11,7 +11,7 @@ import flask
 from werkzeug.exceptions import Forbidden
 
 from rowcall import definitions, effects
-from rowcall.access.api_keys import UNLIMITED, Limits
+from rowcall.access.caller import UNLIMITED, Limits
 from rowcall.base.database import Connection, Row
 from rowcall.base.errors import (
     ApiKeyInvalid,

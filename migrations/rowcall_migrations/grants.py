@@ -72,6 +72,7 @@ API = {
     "operations": READ_WRITE,
     "operation_refusals": ("SELECT", "INSERT"),
     "api_keys": READ_WRITE,
+    "page_sessions": ("SELECT", "INSERT", "DELETE"),
     "audit_log": ("SELECT", "INSERT"),
     **dict.fromkeys(EFFECT_TABLES, ("SELECT", "UPDATE")),
 }

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rowcall.access.api_keys import Limits, create_key
+from rowcall.access.api_keys import create_key
+from rowcall.access.caller import Limits
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one
 from rowcall.effects import KINDS, STATES

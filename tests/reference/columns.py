@@ -22,6 +22,7 @@ TABLES = {
     "operations": "An operator's changes to many runs, which workers carry out.",
     "operation_refusals": "The runs that an operation refused to change, at most 10,000 per operation.",
     "api_keys": "Keys of the HTTP API; only a hash of each secret is stored.",
+    "page_sessions": "Sessions and one-time links of the operator's page; only a hash of each token is stored.",
     "audit_log": "Who changed what. Rows are only added; `rowcall erase` can remove payloads and refusals from them.",
     "sent_emails": "Effects: emails. Policy `at_most_once`.",
     "sent_reports": "Effects: weekly reports. Policy `with_the_run`.",
@@ -216,6 +217,12 @@ COLUMNS = {
         "last_used_at": "When it was last used, to the minute.",
         "revoked_at": "When an operator revoked it.",
         "replaced_at": "When another key replaced it.",
+    },
+    "page_sessions": {
+        "token_sha256": "The hash of the token in the cookie or link.",
+        "key_id": "The API key whose rights the session has.",
+        "is_link": "Whether it is a one-time link, with which a session can be begun.",
+        "expires_at": "When it expires.",
     },
     "audit_log": {
         "at": "When.",

@@ -15,8 +15,9 @@ import sqlalchemy
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-from rowcall.access.api_keys import KEY, Caller, Limits, find_caller, note_use
+from rowcall.access.api_keys import KEY, find_caller, note_use
 from rowcall.access.audit import Operator
+from rowcall.access.caller import Caller, Limits
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall_api.http import rate_limit, request_log
 from rowcall_api.http.database import transaction
@@ -111,15 +112,15 @@ def authenticate() -> Caller:
         raise Unauthorized(
             "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` creates one", www_authenticate=MISSING
         )
-    caller = _look_up(authorization.token)
+    caller = look_up(authorization.token)
     if caller is None:
         raise Unauthorized("this key is unknown, expired or revoked", www_authenticate=INVALID)
     if caller.unnoted:
-        _note_use(caller)
+        record_use(caller)
     return caller
 
 
-def _look_up(key: str) -> Caller | None:
+def look_up(key: str) -> Caller | None:
     """The owner of this key. A key of the right form is always looked up, however many wrong ones came before."""
     form = KEY.fullmatch(key)
     if form is None:
@@ -150,7 +151,7 @@ def authorize(caller: Caller, view: object) -> None:
         raise ScopeMissing(scope)
 
 
-def _note_use(caller: Caller) -> None:
+def record_use(caller: Caller) -> None:
     """Record the use of a key; if that fails, the request continues and the next one records it."""
     with contextlib.suppress(DatabaseUnreachable, sqlalchemy.exc.DBAPIError), transaction() as connection:
         note_use(connection, caller.key_id)

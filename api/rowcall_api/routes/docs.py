@@ -36,11 +36,6 @@ POLICY = "; ".join(
 )
 
 
-def front() -> flask.typing.ResponseReturnValue:
-    """Lead a browser from the address of the server to the page; an app may have a route of its own here."""
-    return flask.redirect("docs")
-
-
 @blueprint.get("/docs")
 def page() -> flask.Response:
     """Serve the page without a key; its requests use the key entered under Authorize."""

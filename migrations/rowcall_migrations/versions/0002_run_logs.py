@@ -1,6 +1,6 @@
 """Runs keep what handlers log; failures and ends of attempts are counted by minute; operations change many runs.
 
-A run can have further idempotency keys.
+A run can have further idempotency keys.  The operator's page has sessions.
 """
 
 from alembic import op
@@ -195,6 +195,17 @@ END
 $$
 """
 
+PAGE_SESSIONS = """
+CREATE TABLE rowcall.page_sessions (
+    token_sha256 bytea NOT NULL,
+    key_id bigint NOT NULL,
+    is_link boolean NOT NULL,
+    created_at timestamptz DEFAULT now() NOT NULL,
+    expires_at timestamptz NOT NULL,
+    CONSTRAINT page_sessions_pkey PRIMARY KEY (token_sha256)
+)
+"""
+
 # How often a worker sends a heartbeat; older code writes NULL.
 HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double precision"
 
@@ -208,14 +219,16 @@ def upgrade() -> None:
     op.execute(OPERATIONS)
     op.execute(REQUEST_KEYS)
     op.execute(RIGHTS_OF_REQUEST_KEYS)
+    op.execute(PAGE_SESSIONS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
 
 
 def downgrade() -> None:
-    """Drop it, with all lines, counts, operations and further keys, and restore the function."""
+    """Drop it, with all lines, counts, operations, further keys and sessions, and restore the function."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
+    op.execute("DROP TABLE rowcall.page_sessions")
     op.execute("DROP TRIGGER job_runs_keys_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[])")
     op.execute("DROP TABLE rowcall.request_keys")

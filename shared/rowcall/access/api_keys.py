@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from rowcall.access.audit import Operator, record
+from rowcall.access.caller import UNLIMITED, Caller, Limits, caller_of
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import ApiKeyEnded, ApiKeyInvalid, ApiKeyNameTaken, ApiKeyNotFound
 from rowcall.base.timestamps import in_utc
@@ -41,7 +41,7 @@ RETURNING id, name, prefix, scopes, expires_at, coalesce(expires_at <= clock_tim
 """
 
 FIND = """
-SELECT id, name, secret_sha256, scopes, job_types, queues, expires_at,
+SELECT id, name, prefix, secret_sha256, scopes, job_types, queues, expires_at,
     coalesce(last_used_at < now() - interval '1 minute', true) AS unnoted
 FROM rowcall.api_keys
 WHERE prefix = %(prefix)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
@@ -103,34 +103,6 @@ FROM rowcall.api_keys WHERE id = %(key_id)s FOR UPDATE
 """
 
 REVOKE = "UPDATE rowcall.api_keys SET revoked_at = now() WHERE id = %(key_id)s RETURNING revoked_at"
-
-
-class Limits(NamedTuple):
-    """The job types and queues whose runs a key may enqueue and change; None means all."""
-
-    job_types: Sequence[str] | None = None
-    queues: Sequence[str] | None = None
-
-
-UNLIMITED = Limits()
-
-
-@dataclass(frozen=True)
-class Caller:
-    """The owner of a key, and its scopes; `unnoted` if its last use has not been recorded for a minute."""
-
-    key_id: int
-    name: str
-    prefix: str
-    scopes: frozenset[str]
-    limits: Limits
-    expires_at: datetime | None
-    unnoted: bool
-
-    @property
-    def who(self) -> str:
-        """Return the name for `created_by` and the audit log; names of the command line begin with `cli:`."""
-        return f"api:{self.name} ({self.prefix})"
 
 
 @dataclass(frozen=True)
@@ -223,8 +195,7 @@ def find_caller(connection: Connection, key: str) -> Caller | None:
     same = hmac.compare_digest(_hashed(secret), bytes(row["secret_sha256"]) if row else NO_HASH)
     if row is None or not same:
         return None
-    scopes, limits = frozenset(row["scopes"]), Limits(row["job_types"], row["queues"])
-    return Caller(row["id"], row["name"], prefix, scopes, limits, row["expires_at"], row["unnoted"])
+    return caller_of(row)
 
 
 def id_of(connection: Connection, key: str) -> int:

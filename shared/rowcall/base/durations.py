@@ -1,8 +1,11 @@
-"""Formats durations for people."""
+"""Formats durations and times for people."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+
+# Times that are further away than this are shown as a date.
+NEAR = timedelta(days=60)
 
 
 def duration_words(length: timedelta) -> str:
@@ -17,3 +20,18 @@ def duration_words(length: timedelta) -> str:
         f"{seconds.total_seconds():g} s" if seconds else "",
     )
     return " ".join(filter(None, parts)) or "0 s"
+
+
+def relative(moment: datetime, now: datetime) -> str:
+    """How long ago or ahead a time is, such as "3 min ago"; the largest unit says enough."""
+    length = abs(moment - now)
+    if length > NEAR:
+        return moment.date().isoformat()
+    units = (("day", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
+    # A unit is used from two upwards; below that, the next smaller unit is more useful.
+    unit, size = next((one for one in units if length >= 2 * one[1]), ("s", timedelta(seconds=1)))
+    count = length // size
+    if not count:
+        return "now"
+    words = f"{count} {unit}{'s' if unit == 'day' else ''}"
+    return f"in {words}" if moment > now else f"{words} ago"

@@ -158,6 +158,13 @@ def module_name(text: str) -> str:
     return text.strip()
 
 
+def environment_name(text: str) -> str:
+    """Parse the name of an environment, which is shown on every screen."""
+    if not text.strip().isprintable() or len(text.strip()) > 30:
+        raise ValueError("1 to 30 printable characters, such as production")
+    return text.strip()
+
+
 def folder(text: str) -> Path:
     """Parse a folder's path; `~` is the home of the user who runs Rowcall."""
     if "\0" in text:

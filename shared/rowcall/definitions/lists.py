@@ -20,6 +20,12 @@ WITH shown AS (
 SELECT * FROM measured WHERE {pages.FITS} ORDER BY name
 """
 
+# The index job_definitions_due; a paused definition has a next time too, which will be skipped.
+NEXT_DUE = """
+SELECT name, job_type, schedule, time_zone, next_run_at, paused_at FROM rowcall.job_definitions
+WHERE next_run_at IS NOT NULL ORDER BY next_run_at, name LIMIT %(limit)s
+"""
+
 # Scans the primary key of schedule_occurrences.
 OCCURRENCES = {
     order: f"""
@@ -35,6 +41,11 @@ def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], 
     """Return a page of the definitions after the one with this id (0: from the first), and whether there are more."""
     parameters = {"after_id": after_id, "page_bytes": pages.PAGE_BYTES}
     return pages.read(fetch_all(connection, LIST_PAGE, parameters))
+
+
+def next_due(connection: Connection, limit: int) -> list[Row]:
+    """Return the definitions whose next nominal times are the earliest, paused ones too."""
+    return fetch_all(connection, NEXT_DUE, {"limit": limit})
 
 
 def occurrences_of(

@@ -8,7 +8,7 @@ import flask
 import pytest
 
 from rowcall.access import api_keys
-from rowcall.access.api_keys import Limits
+from rowcall.access.caller import Limits
 from rowcall.base import database
 from rowcall_api.http.invalid import REPORTED_MOST
 from tests.api.conftest import INVALID, MAKER, Call, There, invalid, told

@@ -11,7 +11,7 @@ import flask
 import pytest
 
 from rowcall.access import api_keys
-from rowcall.access.api_keys import Limits
+from rowcall.access.caller import Limits
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.errors import FilterInvalid

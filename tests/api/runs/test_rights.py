@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from rowcall import queue
-from rowcall.access.api_keys import Limits, create_key
+from rowcall.access.api_keys import create_key
+from rowcall.access.caller import Limits
 from rowcall.base import database
 from tests.api.conftest import INVALID, MAKER, Call, There, invalid, told
 

@@ -13,6 +13,7 @@ from rowcall.base import settings
 from rowcall.base.errors import SettingsError
 from rowcall.base.parsing import connection_keywords
 from rowcall.base.redaction import redacted
+from rowcall.base.settings_table import as_markdown
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -204,4 +205,4 @@ def test_every_setting_says_what_it_means_and_belongs_to_rowcall() -> None:
 
 
 def test_the_page_of_settings_is_the_one_the_code_makes() -> None:
-    assert (DOCS / "settings.md").read_text() == settings.as_markdown(), "run make docs"
+    assert (DOCS / "settings.md").read_text() == as_markdown(), "run make docs"

@@ -8,7 +8,7 @@ from typing import Any
 import flask
 
 from rowcall.access import api_keys
-from rowcall.access.api_keys import Limits
+from rowcall.access.caller import Limits
 from rowcall.base.database import Connection, Row
 from rowcall.job_types import catalogue
 from rowcall.queue.views.keys import check_known, keys_page

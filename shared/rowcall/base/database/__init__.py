@@ -159,10 +159,13 @@ def confirmed(connection: PgConnection) -> Iterator[None]:
         raise CommitUnconfirmed(" ".join(" ".join(connection.notices).split()))
 
 
-def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sqlalchemy.Engine:
+def engine(
+    url: str, pool_size: int, answer_seconds: float | None = None, wait_seconds: float = 30.0
+) -> sqlalchemy.Engine:
     """Create SQLAlchemy's pool for API and migrations; it replaces a dead connection before it is used.
 
     With `answer_seconds`, a connection on which an answer takes longer is shut down, and the statement fails.
+    `wait_seconds` is how long a caller waits for a free connection.
     """
     import sqlalchemy
 
@@ -183,6 +186,7 @@ def engine(url: str, pool_size: int, answer_seconds: float | None = None) -> sql
         creator=connected,
         pool_size=pool_size,
         max_overflow=0,
+        pool_timeout=wait_seconds,
         hide_parameters=True,
         pool_pre_ping=True,
         # SQLAlchemy would look for the hstore type, which we do not use, with operators that depend on the search_path.

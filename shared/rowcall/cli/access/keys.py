@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rowcall.access import api_keys
+from rowcall.access.caller import Limits
 from rowcall.base.errors import RowcallError
 from rowcall.cli.parameters import Duration, KeyId, Moment
 from rowcall.cli.session import command_transaction, operator
@@ -52,7 +53,7 @@ def create_command(
     as_json: bool,
 ) -> None:
     """Create a key for NAME.  It is shown once, and only its hash is stored."""
-    limits = api_keys.Limits(_names(types), _names(queues))
+    limits = Limits(_names(types), _names(queues))
     with command_transaction() as connection:
         check_known(connection, limits, catalogue())
         key = api_keys.create_key(connection, name, scopes, operator(), expires_at, limits=limits)

@@ -11,13 +11,13 @@ import click
 
 from rowcall import effects, queue
 from rowcall.base.database import Row
-from rowcall.base.durations import duration_words
+from rowcall.base.durations import duration_words, relative
 from rowcall.cli.parameters import Duration
 from rowcall.cli.runs.tail import show_end
 from rowcall.cli.runs.wait import UNTIL_IT_ENDS, status_at_end
 from rowcall.cli.session import command_transaction, held_server
 from rowcall.cli.terminal.output import show_json, shown, wrapped
-from rowcall.cli.terminal.table import Table, relative, table_options
+from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.status import FINAL, Event, Status
 

@@ -8,11 +8,12 @@ import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from rowcall.base.durations import relative
 from rowcall.cli.terminal.output import show_json, shown
 
 GAP = "  "
@@ -23,9 +24,6 @@ NARROWEST = 8
 
 # The last column is wrapped below itself if that leaves it at least this width.
 COLUMN_LEAST = 24
-
-# Times that are further away than this are shown as a date.
-NEAR = timedelta(days=60)
 
 
 @dataclass(frozen=True)
@@ -97,21 +95,6 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
     ):
         with_table = option(with_table)
     return with_table
-
-
-def relative(moment: datetime, now: datetime) -> str:
-    """How long ago or ahead a time is, such as "3 min ago"; the largest unit says enough."""
-    length = abs(moment - now)
-    if length > NEAR:
-        return shown(moment.date())
-    units = (("day", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
-    # A unit is used from two upwards; below that, the next smaller unit is more useful.
-    unit, size = next((one for one in units if length >= 2 * one[1]), ("s", timedelta(seconds=1)))
-    count = length // size
-    if not count:
-        return "now"
-    words = f"{count} {unit}{'s' if unit == 'day' else ''}"
-    return f"in {words}" if moment > now else f"{words} ago"
 
 
 def _is_text(values: Sequence[object]) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rowcall.access.api_keys import SHOWN, Limits
+from rowcall.access.api_keys import SHOWN
+from rowcall.access.caller import Limits
 from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.base.errors import ApiKeyInvalid
 from rowcall.job_types.catalogue import Catalogue

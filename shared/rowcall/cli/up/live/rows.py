@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rowcall.base.database import Row
+from rowcall.base.durations import relative
 from rowcall.cli.terminal.output import shown
-from rowcall.cli.terminal.table import relative
 from rowcall.status import Status
 
 # The terminal's own colours, which its owner can read.

@@ -1,0 +1,146 @@
+"""Who may see a screen, and who may change something: the rights of the key with which the operator signed in."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import flask
+from werkzeug.exceptions import Forbidden, Unauthorized
+
+from rowcall.access.caller import Caller
+from rowcall.access.page_sessions import SESSION, find_session
+from rowcall.base.endpoints import plain_address
+from rowcall_api.http import auth, request_log
+from rowcall_api.page.reading import at_once
+from rowcall_api.rights import may
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+COOKIE = "rowcall_session"
+
+# The attribute of a view that is shown to everybody, and of one that needs more than a session.
+OPEN = "open_to_all"
+SCOPE = "page_scope"
+
+# Key in the application's extensions: whether the page may change things over plain HTTP on any address.
+WITHOUT_TLS = "page_without_tls"
+
+READ_ONLY = (
+    "this page is read-only, because your connection to it is not encrypted: use https, or set"
+    " ROWCALL_PAGE_WITHOUT_TLS=on if nobody else can read the network"
+)
+
+
+def open_to_all(view: View) -> View:
+    """Show a screen without a session."""
+    view.__dict__[OPEN] = True
+    return view
+
+
+def only_for(scope: str) -> Callable[[View], View]:
+    """Show a screen, or accept a form, only with this scope."""
+
+    def mark(view: View) -> View:
+        view.__dict__[SCOPE] = scope
+        return view
+
+    return mark
+
+
+def check() -> flask.typing.ResponseReturnValue | None:
+    """Find the caller of this request, and refuse what its key, its session or its connection does not allow."""
+    view = flask.current_app.view_functions[str(flask.request.endpoint)]
+    is_open, sends = getattr(view, OPEN, False), flask.request.method == "POST"
+    if sends:
+        _must_come_from_here()
+    caller = None if is_open else _caller()
+    if caller is None:
+        return None if is_open else _sign_in(sends)
+    flask.g.caller = caller
+    request_log.note(key=caller.prefix)
+    if caller.unnoted:
+        auth.record_use(caller)
+    scope = getattr(view, SCOPE, None)
+    if scope and not may(scope):
+        raise Forbidden(f"your key lacks the scope `{scope}`: sign in with another key")
+    if sends:
+        _must_have_token()
+        if not is_private() and flask.request.endpoint != "page.sign_out":
+            raise Forbidden(READ_ONLY)
+    return None
+
+
+def _caller() -> Caller | None:
+    token = flask.request.cookies.get(COOKIE, "")
+    return at_once(find_session, token) if token else None
+
+
+def _sign_in(sends: bool) -> flask.typing.ResponseReturnValue:
+    """Lead to the form, and from there back to the screen that was asked for."""
+    if sends:
+        raise Unauthorized("your session has ended, and nothing was changed: sign in, and do it again")
+    asked = flask.request.full_path.rstrip("?")
+    return flask.redirect(flask.url_for("page.sign_in", to=None if asked == "/admin" else asked))
+
+
+def keep(response: flask.Response, token: str) -> flask.Response:
+    """Keep the session's token in the browser, where no script and no other site can use it."""
+    response.set_cookie(
+        COOKIE, token, max_age=SESSION, path="/admin", secure=is_encrypted(), httponly=True, samesite="Lax"
+    )
+    return response
+
+
+def may_change(scope: str = "operate") -> bool:
+    """Whether to show buttons for what needs this scope."""
+    return may(scope) and is_private()
+
+
+def is_encrypted() -> bool:
+    """Whether the browser's connection is encrypted, up to the API or to a trusted proxy in front of it."""
+    request = flask.request
+    if request.is_secure:
+        return True
+    proxies = flask.current_app.extensions["trusted_proxies"]
+    sender = plain_address(request.remote_addr) if request.remote_addr else None
+    trusted = proxies is not None and sender is not None and sender in proxies
+    return trusted and request.headers.get("X-Forwarded-Proto", "").split(",")[-1].strip() == "https"
+
+
+def is_private() -> bool:
+    """Whether nobody else can read what the browser sends: it is encrypted, or stays on this machine."""
+    if is_encrypted() or flask.current_app.extensions[WITHOUT_TLS]:
+        return True
+    name = urlsplit(f"//{flask.request.host}").hostname or ""
+    return _is_loopback(flask.request.remote_addr or "") and (name == "localhost" or _is_loopback(name))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return plain_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def csrf_token() -> str:
+    """Return what each form of this session sends back; another site cannot know it."""
+    return hmac.digest(flask.request.cookies.get(COOKIE, "").encode(), b"form", hashlib.sha256).hex()
+
+
+def _must_have_token() -> None:
+    if not hmac.compare_digest(flask.request.form.get("csrf", ""), csrf_token()):
+        raise Forbidden("this form is not from your session, and nothing was changed: load the page again")
+
+
+def _must_come_from_here() -> None:
+    """Refuse a form of another site.  Every browser of the last years sends Origin with a form."""
+    origin = urlsplit(flask.request.headers.get("Origin", ""))
+    if origin.scheme not in {"http", "https"} or origin.netloc != flask.request.host:
+        raise Forbidden(
+            "this form is from another site, and nothing was changed; if a proxy is in front of the API, it must pass"
+            " the header Host on"
+        )

@@ -1,0 +1,148 @@
+"""The blueprint of the page: what happens before and after each request, and how its errors look."""
+
+from __future__ import annotations
+
+import secrets
+
+import flask
+from werkzeug.exceptions import HTTPException, NotFound
+
+from rowcall.base import errors
+from rowcall_api.http.errors import broken, http_problem, rowcall_problem
+from rowcall_api.page import access, words
+from rowcall_api.page.words import FILTERS
+from rowcall_api.rights import may
+
+PREFIX = "/admin"
+
+blueprint = flask.Blueprint("page", __name__, url_prefix=PREFIX, template_folder="templates")
+
+# Key in the application's extensions: the name of the environment, and its colour.
+ENVIRONMENT = "page_environment"
+
+# Endpoint, name and key of each screen, in the order of the menu; the last one only for admins.
+SCREENS = (
+    ("page.overview", "Overview", "o"),
+    ("page.runs", "Runs", "r"),
+    ("page.definitions", "Definitions", "d"),
+    ("page.effects", "Effects", "e"),
+    ("page.failures", "Failures", "f"),
+    ("page.workers", "Workers", "w"),
+    ("page.queues", "Queues", "q"),
+    ("page.operations", "Operations", "p"),
+    ("page.audit", "Audit", "a"),
+    ("page.keys", "Keys", "k"),
+)
+ADMINS_ONLY = {"page.audit", "page.keys"}
+
+# What the screen after a form says; the address names it.
+SAID = {
+    "retry": "The run is queued again.",
+    "cancel": "The run is cancelled, or its worker has been asked to stop it.",
+    "run-now": "The run is due now.",
+    "reschedule": "The run is due at the new time.",
+    "clone": "This run is the copy.",
+    "resolve": "The outcome is recorded.",
+    "started-now": "This run was enqueued now.",
+    "pause": "Paused.",
+    "resume": "Resumed.",
+    "limit": "The limit is set.",
+    "started": "The operation has started.",
+    "stop": "The operation stops before its next batch.",
+    "continue": "The operation goes on.",
+    "revoke": "The key is revoked.",
+}
+
+
+@blueprint.before_request
+def _begin() -> flask.typing.ResponseReturnValue | None:
+    return access.check()
+
+
+def nonce() -> str:
+    """Return this response's nonce: only the script and the style sheet that have it are used."""
+    found: str = flask.g.setdefault("nonce", secrets.token_urlsafe(16))
+    return found
+
+
+@blueprint.after_request
+def _protect(response: flask.Response) -> flask.Response:
+    """Let the page use only its own files, and nobody frame it."""
+    policy = (
+        "default-src 'none'",
+        f"script-src 'nonce-{nonce()}'",
+        f"style-src 'nonce-{nonce()}'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+    response.headers["Content-Security-Policy"] = "; ".join(policy)
+    response.headers["X-Frame-Options"] = "DENY"
+    # Not no-referrer, with which browsers send forms without their origin.
+    response.headers["Referrer-Policy"] = "same-origin"
+    return response
+
+
+@blueprint.context_processor
+def _layout() -> dict[str, object]:
+    """Return what every template may use."""
+    name, colour = flask.current_app.extensions[ENVIRONMENT]
+    return {
+        "environment": name,
+        "colour": colour,
+        "nonce": nonce,
+        "csrf_token": access.csrf_token,
+        "may_change": access.may_change,
+        "is_private": access.is_private,
+        "caller": flask.g.get("caller"),
+        "screens": [one for one in SCREENS if one[0] not in ADMINS_ONLY or may("admin")] if "caller" in flask.g else [],
+        "said": SAID.get(flask.request.args.get("done", "")),
+        "here": here,
+        "may": may,
+        "at": words.now(),
+    }
+
+
+def here(**changes: object) -> str:
+    """Return this screen's address with these changes to its query; None removes a value."""
+    kept = {**flask.request.args.to_dict(flat=False), **changes}
+    kept.pop("done", None)
+    return flask.url_for(str(flask.request.endpoint), **{**(flask.request.view_args or {}), **kept})
+
+
+for name, function in FILTERS.items():
+    blueprint.add_app_template_filter(function, f"page_{name}")
+
+
+@blueprint.errorhandler(HTTPException)
+def _http_error(error: HTTPException) -> flask.typing.ResponseReturnValue:
+    if error.code is not None and error.code < 400:
+        return error.get_response()
+    return _shown(http_problem(error))
+
+
+@blueprint.errorhandler(errors.RowcallError)
+def _rowcall_error(error: errors.RowcallError) -> flask.Response:
+    return _shown(rowcall_problem(error))
+
+
+@blueprint.errorhandler(Exception)
+def _error(error: Exception) -> flask.Response:
+    return _shown(broken(error))
+
+
+def _shown(problem: flask.Response) -> flask.Response:
+    """Show a problem document as a screen."""
+    told = flask.json.loads(problem.get_data())
+    problem.set_data(flask.render_template("rowcall_page/error.html", problem=told))
+    problem.mimetype = "text/html"
+    problem.headers.pop("WWW-Authenticate", None)  # a browser would ask for a password
+    return problem
+
+
+@blueprint.get("/<path:unknown>")
+def nowhere(unknown: str) -> flask.typing.ResponseReturnValue:
+    """Refuse an address that no screen has, in HTML."""
+    raise NotFound

@@ -1,0 +1,147 @@
+"""Charts of the series as coordinates; the template chart.html draws them as SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from rowcall.base.database import Row
+from rowcall.queue.series.read import Series
+
+WIDTH, HEIGHT = 640, 180
+LEFT, RIGHT, TOP, BOTTOM = 52, 8, 12, 24
+
+# How many times are written below a chart.
+TICKS = 4
+
+# Ends of attempts that are drawn in one colour each; released and snoozed ones are part of another attempt's story.
+GOOD, BAD = ("succeeded",), ("failed", "dead")
+
+
+class Bar(NamedTuple):
+    """A rectangle of a bar chart."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+
+
+class Mark(NamedTuple):
+    """A text at a place of an axis, or a deploy."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What the template draws: a title that says everything in words, bars or lines, and the marks of both axes."""
+
+    title: str
+    bars: Sequence[Bar]
+    lines: Sequence[Sequence[tuple[float, float]]]
+    up: Sequence[Mark]
+    along: Sequence[Mark]
+    deploys: Sequence[Mark]
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    bottom: int = HEIGHT - BOTTOM
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+
+
+def throughput(series: Series) -> Chart:
+    """Draw how many attempts ended well and badly in each step."""
+    totals = [(_sum(point, GOOD), _sum(point, BAD)) for point in series.points]
+    most = max((good + bad for good, bad in totals), default=0)
+    top = _round_up(most)
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(totals))
+    bars = []
+    for place, (good, bad) in enumerate(totals):
+        x, base = LEFT + place * step, float(HEIGHT - BOTTOM)
+        for number, kind in ((good, "good"), (bad, "bad")):
+            height = number / top * (HEIGHT - TOP - BOTTOM)
+            if number:
+                base -= height
+                bars.append(Bar(round(x, 1), round(base, 1), round(max(step - 1, 0.8), 1), round(height, 1), kind))
+    succeeded, failed = sum(good for good, _ in totals), sum(bad for _, bad in totals)
+    title = f"{succeeded:,} attempts succeeded and {failed:,} failed; at most {most:,} in one step"
+    return Chart(title, bars, (), _up(top), *_below(series))
+
+
+def times(series: Series, name: str, words: str) -> Chart:
+    """Draw the median and the 95th percentile of a time, on a scale of powers of ten."""
+    found = [point[name][quantile] for point in series.points for quantile in ("p50", "p95")]
+    known = [value for value in found if value is not None]
+    low, high = _decades(known)
+    lines = [_line(series.points, name, quantile, low, high) for quantile in ("p50", "p95")]
+    worst = max(known, default=None)
+    title = f"{words}: " + (
+        "nothing was measured" if worst is None else f"the 95th percentile was at most {_short(worst)}"
+    )
+    up = [Mark(_height((power - low) / (high - low)), _short(10.0**power)) for power in range(low, high + 1)]
+    return Chart(title, (), lines, up, *_below(series))
+
+
+def _line(points: Sequence[Row], name: str, quantile: str, low: int, high: int) -> list[tuple[float, float]]:
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(points))
+    return [
+        (round(LEFT + (place + 0.5) * step, 1), _height((math.log10(max(value, 10.0**low)) - low) / (high - low)))
+        for place, point in enumerate(points)
+        if (value := point[name][quantile]) is not None
+    ]
+
+
+def _sum(point: Row, ends: Sequence[str]) -> int:
+    return sum(point[end] for end in ends)
+
+
+def _height(share: float) -> float:
+    return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
+
+
+def _round_up(most: int) -> int:
+    """Return the next of 1, 2, 5, 10, 20, 50, ..., so that an axis has round numbers."""
+    power: int = 10 ** max(0, len(str(most)) - 1)
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= most)
+
+
+def _decades(values: Sequence[float]) -> tuple[int, int]:
+    """Return the powers of ten that enclose the values, from milliseconds on."""
+    if not values:
+        return -3, 0
+    low = max(-3, math.floor(math.log10(max(min(values), 0.001))))
+    return low, max(low + 1, math.ceil(math.log10(max(max(values), 0.001))))
+
+
+def _up(top: int) -> list[Mark]:
+    return [Mark(_height(share), f"{top * share:,.0f}") for share in (0.0, 0.5, 1.0) if top > 1 or share != 0.5]
+
+
+def _below(series: Series) -> tuple[list[Mark], list[Mark]]:
+    """Return the times below the chart, and the deploys."""
+    length = (series.until - series.since).total_seconds()
+    form = "%H:%M" if length <= 86400 else "%d %b"
+
+    def place(at: datetime) -> float:
+        return round(LEFT + (at - series.since).total_seconds() / length * (WIDTH - LEFT - RIGHT), 1)
+
+    along = [
+        Mark(place(moment), moment.strftime(form))
+        for number in range(TICKS)
+        for moment in (series.since + (series.until - series.since) * number / TICKS,)
+    ]
+    return along, [Mark(place(deploy["at"]), deploy["version"]) for deploy in series.deploys]
+
+
+def _short(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1000:.3g} ms"

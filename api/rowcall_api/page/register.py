@@ -1,0 +1,72 @@
+"""Serves the page in an application: its pool, its environment, and all of its screens."""
+
+from __future__ import annotations
+
+import flask
+from psycopg2.extensions import parse_dsn
+
+from rowcall.base.database import engine
+from rowcall.base.settings import Settings
+from rowcall_api.http.database import ANSWER_SECONDS
+from rowcall_api.page import access, reading
+from rowcall_api.page.blueprint import ENVIRONMENT, blueprint
+from rowcall_api.page.screens import (
+    admin,
+    definitions,
+    effects,
+    failures,
+    files,
+    find,
+    operations,
+    overview,
+    queues,
+    run,
+    runs,
+    sign_in,
+    steering,
+    workers,
+)
+
+SCREENS = (
+    admin,
+    definitions,
+    effects,
+    failures,
+    files,
+    find,
+    operations,
+    overview,
+    queues,
+    run,
+    runs,
+    sign_in,
+    steering,
+    workers,
+)
+
+# Names that teams give to what must not be mistaken for another, and the colour that warns of it.
+COLOURS = {
+    **dict.fromkeys(("prod", "production", "live"), "red"),
+    **dict.fromkeys(("staging", "stage", "preview", "qa", "test"), "amber"),
+    **dict.fromkeys(("local", "dev", "development"), "green"),
+}
+
+
+def register(app: flask.Flask, settings: Settings, url: str) -> None:
+    """Serve the page; each process of the API opens its connections when the first operator comes."""
+    app.extensions[reading.POOL] = engine(url, reading.CONNECTIONS, ANSWER_SECONDS, reading.PART_SECONDS)
+    app.extensions[access.WITHOUT_TLS] = settings.page_without_tls
+    app.extensions[ENVIRONMENT] = _environment(settings.environment, url)
+    app.register_blueprint(blueprint)
+
+
+def front() -> flask.typing.ResponseReturnValue:
+    """Lead a browser from the address of the server to the page; an app may have a route of its own here."""
+    return flask.redirect("admin")
+
+
+def _environment(name: str | None, url: str) -> tuple[str, str]:
+    """Return the name of the environment and its colour; without a name, the database's and no colour."""
+    if name is None:
+        return parse_dsn(url).get("dbname", "database"), "grey"
+    return name, COLOURS.get(name.lower(), "blue")

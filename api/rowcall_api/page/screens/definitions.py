@@ -1,0 +1,96 @@
+"""Definitions: the list, and one with its next times, its last occurrences and its buttons."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import flask
+
+from rowcall import definitions
+from rowcall.base.database import Connection, Row
+from rowcall.definitions import Content, Precondition, in_words, preview
+from rowcall.job_types import catalogue
+from rowcall.queue.views import cursors
+from rowcall_api.http.auth import operator
+from rowcall_api.http.database import transaction
+from rowcall_api.page import access, words
+from rowcall_api.page.blueprint import blueprint
+from rowcall_api.page.reading import at_once, part
+from rowcall_api.rights import must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
+
+# How many nominal times are shown, to come and past.
+COMING, PAST = 5, 30
+
+EVENTS = {"pause": definitions.pause, "resume": definitions.resume}
+
+
+@blueprint.get("/definitions", endpoint="definitions")
+@access.only_for("read")
+def show_all() -> str:
+    """Show the definitions by name, each with why it is overdue."""
+    cursor = flask.request.args.get("cursor")
+    page = part(_page, 0 if cursor is None else cursors.read("definitions", cursor)[0])
+    return flask.render_template("rowcall_page/definitions.html", page=page)
+
+
+@blueprint.get("/definitions/<name>")
+@access.only_for("read")
+def definition(name: str) -> str:
+    """Show one definition."""
+    row = at_once(definitions.get_definition, name)
+    content = Content.of(row)
+    paused = row["paused_at"] is not None
+    return flask.render_template(
+        "rowcall_page/definition.html",
+        room="page.definitions",
+        row=row,
+        content=in_words(definitions.as_sent(content)),
+        zone=content.zone,
+        coming=preview.coming(preview.Previewed(name, content, paused), words.now(), COMING),
+        past=part(definitions.occurrences_of, row["id"], PAST),
+        overdue=part(_overdue, row),
+        version=definitions.version_of(row),
+    )
+
+
+@blueprint.post("/definitions/<name>/<any('pause', 'resume'):event>")
+@access.only_for("operate")
+def switch(name: str, event: str) -> flask.typing.ResponseReturnValue:
+    """Pause or resume a definition, unless it has changed since the screen was shown."""
+    with transaction() as connection:
+        must_be_allowed_to_change_definition(connection, name)
+        EVENTS[event](connection, name, catalogue(), operator(), _condition())
+    return flask.redirect(flask.url_for("page.definition", name=name, done=event), 303)
+
+
+@blueprint.post("/definitions/<name>/run-now")
+@access.only_for("operate")
+def run_definition(name: str) -> flask.typing.ResponseReturnValue:
+    """Enqueue one run of a definition now."""
+    with transaction() as connection:
+        content = Content.of(definitions.get_definition(connection, name))
+        must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)
+        outcome = definitions.run_now(connection, name, catalogue(), operator(), None)
+    return flask.redirect(flask.url_for("page.run", run_id=outcome.run_id, done="started-now"), 303)
+
+
+def _page(connection: Connection, after_id: int) -> dict[str, Any]:
+    rows, more = definitions.definitions_page(connection, after_id)
+    last, now = definitions.last_tick(connection), definitions.clock(connection)
+    overdue = {row["name"]: why for row in rows if (why := definitions.overdue(row, last, now))}
+    return {
+        "rows": rows,
+        "overdue": overdue,
+        "next": cursors.written("definitions", rows[-1]["id"], 0) if more else None,
+    }
+
+
+def _overdue(connection: Connection, row: Row) -> str | None:
+    now: datetime = definitions.clock(connection)
+    return definitions.overdue(row, definitions.last_tick(connection), now)
+
+
+def _condition() -> Precondition:
+    version = flask.request.form.get("version", "")
+    return Precondition({version} if version else None)

@@ -1,0 +1,93 @@
+// What the page can do better with a script: live updates, keys, exact times.  Everything else works without it.
+"use strict";
+
+const EVERY = 5000;
+const live = document.getElementById("live");
+const find = document.getElementById("find");
+const help = document.getElementById("help");
+const dialog = document.getElementById("keys");
+
+// Live: load this address again, and replace the regions that have changed.
+const isLive = () => localStorage.getItem("rowcall-live") !== "off";
+
+function busy(region) {
+  return region.contains(document.activeElement) || region.querySelector("details[open], dialog[open]");
+}
+
+async function refresh() {
+  if (!isLive() || document.hidden || !document.querySelector("[data-live]")) return;
+  let answer;
+  try {
+    answer = await fetch(location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
+  } catch {
+    return tell("The server does not answer; what you see may be old.");
+  }
+  if (answer.redirected) return tell("Your session has ended: load the page again to sign in.");
+  if (!answer.ok) return tell("The server could not read this screen; what you see may be old.");
+  tell("");
+  const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const region of document.querySelectorAll("[data-live]")) {
+    const fresh = next.getElementById(region.id);
+    if (fresh && fresh.innerHTML !== region.innerHTML && !busy(region)) region.replaceWith(fresh);
+  }
+}
+
+function tell(sentence) {
+  let note = document.getElementById("stale");
+  if (!sentence) return note && note.remove();
+  if (!note) {
+    note = document.createElement("p");
+    note.id = "stale";
+    note.className = "note warn";
+    note.setAttribute("role", "status");
+    document.getElementById("main").prepend(note);
+  }
+  note.textContent = sentence;
+}
+
+function showLive() {
+  live.setAttribute("aria-pressed", String(isLive()));
+  live.title = isLive() ? "This screen updates itself. Click to stop that on all screens." : "Live updates are off.";
+}
+
+function toggleLive() {
+  localStorage.setItem("rowcall-live", isLive() ? "off" : "on");
+  showLive();
+  refresh();
+}
+
+if (live) {
+  live.hidden = help.hidden = false;
+  showLive();
+  live.addEventListener("click", toggleLive);
+  help.addEventListener("click", () => dialog.showModal());
+  addEventListener("storage", showLive);
+  setInterval(refresh, EVERY);
+}
+
+// Exact times: a click shows a time in the reader's own zone, and back.
+document.addEventListener("click", (event) => {
+  const time = event.target.closest && event.target.closest("time");
+  if (!time) return;
+  const shown = time.dataset.words;
+  if (shown) {
+    time.textContent = shown;
+    delete time.dataset.words;
+  } else {
+    time.dataset.words = time.textContent;
+    time.textContent = new Date(time.dateTime).toLocaleString(undefined, { timeZoneName: "short" });
+  }
+});
+
+// Keys: / finds, g and a letter opens a screen, l switches live updates, ? shows the keys.
+let going = false;
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest && event.target.closest("input, textarea, select");
+  if (!find || typing || event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+  const room = going && document.querySelector(`.rooms a[data-key="${CSS.escape(event.key)}"]`);
+  going = event.key === "g";
+  if (room) location.href = room.href;
+  else if (event.key === "/") { event.preventDefault(); find.focus(); }
+  else if (event.key === "?") dialog.showModal();
+  else if (event.key === "l") toggleLive();
+});

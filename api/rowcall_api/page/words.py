@@ -1,0 +1,107 @@
+"""How values look on a screen: times, durations, counts and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import flask
+from markupsafe import Markup
+
+from rowcall.base.durations import duration_words, relative
+from rowcall.queue.queues import COUNTED_MOST
+from rowcall.status import Status
+
+# What a status is called on a screen: a run that failed and waits for another attempt must not look like a lost one.
+STATUS_WORDS = {Status.FAILED: "retrying"}
+
+
+def now() -> datetime:
+    """Return the database's time if the screen has read it, otherwise this server's."""
+    at: datetime = flask.g.get("at") or datetime.now(UTC)
+    return at
+
+
+def exact(moment: datetime) -> str:
+    """Return a time in UTC, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def ago(moment: datetime | None) -> str:
+    """Return a time relative to now, with the exact one at hand; the page's script shows it in the reader's zone."""
+    if moment is None:
+        return Markup('<span class="none">-</span>')
+    words = relative(moment, now())
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(moment.isoformat(), exact(moment), words)
+
+
+def duration(seconds: float | timedelta | None) -> str:
+    """Return a duration that a person can compare: two digits, or whole units."""
+    if seconds is None:
+        return "-"
+    length = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
+    if length < 1:
+        return f"{length * 1000:.0f} ms"
+    if length < 10:
+        return f"{length:.1f} s"
+    if length < 3600:
+        return duration_words(timedelta(seconds=round(length)))
+    return duration_words(timedelta(minutes=round(length / 60)))
+
+
+def count(number: int | None) -> str:
+    """Return a count; counts stop at a limit, because counting further would read all runs."""
+    if number is None:
+        return "-"
+    return f"{number:,}+" if number >= COUNTED_MOST else f"{number:,}"
+
+
+def total(number: int) -> str:
+    """Return a sum of counts that have no limit."""
+    return f"{number:,}"
+
+
+def pretty(value: Any) -> str:
+    """Return JSON for people, with indents."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def shape(value: Any) -> Any:
+    """Return the JSON with the type of each value in place of the value, for a reader who may not see values."""
+    if isinstance(value, Mapping):
+        return {name: shape(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0]), f"{len(value)} in all"] if value else []
+    names: dict[type, str] = {bool: "true or false", int: "integer", float: "number", str: "text", type(None): "null"}
+    return names.get(type(value), "value")
+
+
+def status_word(status: str) -> str:
+    """Return the word for a status."""
+    return STATUS_WORDS.get(Status(status), status)
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def sentence(text: str) -> str:
+    """Return text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "ago": ago,
+    "exact": exact,
+    "duration": duration,
+    "count": count,
+    "total": total,
+    "pretty": pretty,
+    "shape": shape,
+    "status": status_word,
+    "plural": plural,
+    "sentence": sentence,
+}
