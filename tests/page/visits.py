@@ -74,6 +74,7 @@ class Visit:
 
     def __init__(self, app: flask.Flask, key: str) -> None:
         self.client = app.test_client()
+        self._csrf = ""
         begun = self.client.post("/admin/sign-in", data={"key": key}, headers=ORIGIN, base_url=f"http://{HOST}")
         assert begun.status_code == 303, begun.text
 
@@ -99,8 +100,10 @@ class Visit:
     @property
     def csrf(self) -> str:
         """Return the token that each form of the session contains."""
-        [form] = [one for one in self.get("/nowhere").forms.values() if one.action == "/admin/sign-out"]
-        return form.fields["csrf"][0]
+        if not self._csrf:
+            [form] = [one for one in self.get("/nowhere").forms.values() if one.action == "/admin/sign-out"]
+            self._csrf = form.fields["csrf"][0]
+        return self._csrf
 
     def _seen(self, method: str, path: str, **options: Any) -> Screen:
         headers = ORIGIN if method == "POST" else {}

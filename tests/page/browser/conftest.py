@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from rowcall.access.api_keys import find_caller
+from rowcall.access.page_sessions import begin_session
 from rowcall.base import database
+from rowcall.base.database import PgConnection
+from rowcall_api.page.access import COOKIE
 from tests.api.serving import Server
 from tests.conftest import PROGRAM_PATH
 from tests.page.browser.tabs import DESKTOP, Open, Tab, opened
@@ -37,20 +41,22 @@ def filled(module_url: str) -> Filled:
 
 
 @pytest.fixture
-def open_tab(chromium: Browser, server: Server, keys: dict[str, str], filled: Filled) -> Iterator[Open]:
-    """Return a function that opens a tab and signs in, with the operator's key or another one."""
+def open_tab(
+    chromium: Browser, server: Server, keys: dict[str, str], filled: Filled, committed: PgConnection
+) -> Iterator[Open]:
+    """Return a function that opens a tab in which the operator has signed in, or the owner of another key."""
     base, contexts = f"http://127.0.0.1:{server.port}", []
 
-    def begin(scope: str = "operator", **options: Any) -> Tab:
+    def begin(scope: str | None = "operator", **options: Any) -> Tab:
         context = chromium.new_context(**{"viewport": DESKTOP, "locale": "en-GB", **options})
         context.set_default_timeout(30_000)
         contexts.append(context)
-        tab = opened(context, base)
-        page = tab.go("/sign-in")
-        page.get_by_label("API key").fill(keys[scope])
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(f"{base}/admin")
-        return tab
+        if scope is not None:
+            caller = find_caller(committed, keys[scope])
+            assert caller is not None
+            token = begin_session(committed, caller)
+            context.add_cookies([{"name": COOKIE, "value": token, "url": base, "httpOnly": True}])
+        return opened(context, base)
 
     yield begin
     for context in contexts:
