@@ -72,7 +72,12 @@ def time_in_words(text: str, past: bool = False) -> datetime:
 
 def in_a_sentence(wrong: object) -> str:
     """Return what is wrong with a field, in which marshmallow may name several places."""
-    return "; ".join(f"{pointer(one.place)}: {one.why}" if one.place else one.why for one in flat(wrong))
+    told = (f"{pointer(one.place)}: {one.why}" if any(map(_is_name, one.place)) else one.why for one in flat(wrong))
+    return "; ".join(dict.fromkeys(told))
+
+
+def _is_name(part: str | int) -> bool:
+    return isinstance(part, str)
 
 
 def _sent() -> dict[str, Any]:
@@ -100,8 +105,6 @@ def _times(sent: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
 def _loaded(sent: dict[str, Any], wrong: dict[str, str]) -> dict[str, Any]:
     """Return the values as the API's query reads them, and add what is wrong with the others."""
     raw = {name: value for name, value in sent.items() if name not in wrong}
-    if "status" in raw:
-        raw["status"] = ",".join(raw["status"])
     try:
         query: dict[str, Any] = RunsQuery().load(raw)
     except marshmallow.ValidationError as error:

@@ -58,10 +58,11 @@ def screen(run_id: int, draft: Draft | None = None) -> str:
     """Show a run; without the scope `read`, only its status and the shape of its payload and result."""
     row = at_once(queue.get_run, run_id)
     steers = access.may_change() and may_steer(row)
+    events = {event.name.lower() for event in queue.allowed_events(row)} if steers else set()
     shown = {
         "room": "page.runs",
         "run": row,
-        "events": {event.name.lower() for event in queue.allowed_events(row)} if steers else set(),
+        "events": events,
         "version": queue.version_of(row),
         "draft": draft,
     }
@@ -75,7 +76,7 @@ def screen(run_id: int, draft: Draft | None = None) -> str:
         attempts=part(_attempts, row, before),
         whole=before == LARGEST_ID,
         effects=part(effects.page_of_effects, run_id=run_id, limit=EFFECTS_MOST),
-        unresolved=part(effects.unresolved_effects, run_id) if "retry" in shown["events"] else None,
+        unresolved=part(effects.unresolved_effects, run_id) if "retry" in events else None,
         log=part(_log, run_id),
         may_clone=access.may_change() and row["pruned_at"] is None and part(may_clone, row).value,
     )
