@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
@@ -162,6 +162,33 @@ def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
     _must_be_within(criteria.get("job_type"), criteria.get("queue"))
     for name in sorted(TELLING & criteria.keys()):
         _must_have("read", f"which a filter by {name} needs")
+
+
+def may_change_many(criteria: dict[str, Any]) -> bool:
+    """Return whether this key may change all runs of a filter."""
+    return _allows(must_be_allowed_to_change_many, criteria)
+
+
+def may_steer(run: Row) -> bool:
+    """Return whether the job type and the queue of a run are within this key's limits."""
+    return _allows(_must_be_within, run["job_type"], run["queue"])
+
+
+def may_clone(connection: Connection, run: Row) -> bool:
+    """Return whether this key may enqueue a copy of a run."""
+    try:
+        return may_steer(run) and _allows(must_be_allowed_to_enqueue, connection, run["job_type"], run["queue"])
+    except (JobTypeUnknown, RunInvalid):
+        return False
+
+
+def _allows(check: Callable[..., None], *asked: Any) -> bool:
+    """Return whether a check refuses nothing."""
+    try:
+        check(*asked)
+    except KeyRefused:
+        return False
+    return True
 
 
 def must_be_allowed_to_steer_operation(connection: Connection, operation_id: int) -> None:

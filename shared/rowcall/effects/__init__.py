@@ -4,6 +4,7 @@ All functions take the caller's connection first, run in its transaction, and ne
 """
 
 from rowcall.effects.explain import explain_with_effects
+from rowcall.effects.find import Found, find_effects
 from rowcall.effects.keys import key_of
 from rowcall.effects.kinds import KINDS, TABLES, Effect, EffectKind, Kind, Policy, kind_of
 from rowcall.effects.ledger import Decision, applied, begin, failed, hold, record
@@ -25,6 +26,7 @@ __all__ = [
     "Decision",
     "Effect",
     "EffectKind",
+    "Found",
     "Kind",
     "Page",
     "Policy",
@@ -34,6 +36,7 @@ __all__ = [
     "effects_of",
     "explain_with_effects",
     "failed",
+    "find_effects",
     "hold",
     "key_of",
     "kind_of",

@@ -4,30 +4,54 @@ from __future__ import annotations
 
 import flask
 
-from rowcall import queue
+from rowcall import effects, queue
 from rowcall.base.database import LARGEST_ID, Connection, Row
+from rowcall.base.errors import RunNotFound
 from rowcall.queue import Filter
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
-from rowcall_api.page.reading import at_once
+from rowcall_api.page.reading import Part, part
+
+RUNS_MOST = 20
 
 
 @blueprint.get("/find")
 @access.only_for("read")
 def find() -> flask.typing.ResponseReturnValue:
-    """Lead to the one thing that has this id or key, or to the list of those that could be meant."""
-    sought = flask.request.args.get("q", "").strip()
+    """Lead to the one thing that has this id, key or reference, or list all that have it."""
+    sought = flask.request.args.get("q", "").strip().replace("\0", "")
     if not sought:
         return flask.redirect(flask.url_for("page.runs"))
-    if sought.isascii() and sought.isdigit() and 0 < int(sought) <= LARGEST_ID:
-        return flask.redirect(flask.url_for("page.run", run_id=int(sought)))
-    found = at_once(_with_key, sought)
-    if len(found) == 1:
-        return flask.redirect(flask.url_for("page.run", run_id=found[0]["id"]))
-    if found:
-        return flask.redirect(flask.url_for("page.runs", key=sought))
-    return flask.redirect(flask.url_for("page.effects", find=sought))
+    runs = part(_runs, sought)
+    # An id is typed far more often than an effect that has the same number as its key.
+    if runs.value and runs.value[0]["id"] == _as_id(sought):
+        return flask.redirect(flask.url_for("page.run", run_id=runs.value[0]["id"]))
+    found = part(effects.find_effects, sought)
+    if only := _only(runs, found):
+        return flask.redirect(only)
+    return flask.render_template("rowcall_page/find.html", sought=sought, runs=runs, found=found)
 
 
-def _with_key(connection: Connection, key: str) -> list[Row]:
-    return queue.list_runs(connection, Filter(key=key), 2).runs
+def _runs(connection: Connection, sought: str) -> list[Row]:
+    """Return the run with this id, or those with this key."""
+    run_id = _as_id(sought)
+    if run_id is not None:
+        try:
+            return [queue.get_run(connection, run_id)]
+        except RunNotFound:
+            pass  # numbers can be keys, too
+    return queue.list_runs(connection, Filter(key=sought), RUNS_MOST).runs
+
+
+def _as_id(sought: str) -> int | None:
+    is_id = sought.isascii() and sought.isdigit() and len(sought) < 20 and 0 < int(sought) <= LARGEST_ID
+    return int(sought) if is_id else None
+
+
+def _only(runs: Part[list[Row]], found: Part[effects.Found]) -> str | None:
+    """Return the address of the only thing that was found, if both searches have ended."""
+    if runs.value is None or found.value is None:
+        return None
+    addresses = [flask.url_for("page.run", run_id=run["id"]) for run in runs.value]
+    addresses += [flask.url_for("page.effect", kind=one["kind"], effect_id=one["id"]) for one in found.value.effects]
+    return addresses[0] if len(addresses) == 1 else None

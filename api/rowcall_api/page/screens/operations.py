@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import secrets
+from collections.abc import Mapping
 from typing import Any
 
 import flask
-import marshmallow
 
 from rowcall import effects, queue
-from rowcall.base.database import Connection
+from rowcall.access.audit import wrong_with_reason
+from rowcall.base import settings
+from rowcall.base.database import Connection, Row
 from rowcall.base.errors import FilterInvalid
+from rowcall.job_types import catalogue
 from rowcall.queue import operations
 from rowcall.queue.operations import Action
+from rowcall.queue.operations.state import allowed_in
 from rowcall_api.http.auth import operator
 from rowcall_api.http.database import transaction
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
+from rowcall_api.page.filters import Asked, asked
 from rowcall_api.page.reading import at_once, part
-from rowcall_api.page.screens.runs import FILTERS, asked, messages, read
-from rowcall_api.rights import must_be_allowed_to_change_many, must_be_allowed_to_steer_operation
+from rowcall_api.page.screens.runs import ACTIONS
+from rowcall_api.rights import may_change_many, must_be_allowed_to_change_many, must_be_allowed_to_steer_operation
 
-# Rescheduling needs a time, which the command line and the API take.
-ACTIONS = {"retry": Action.RETRY, "cancel": Action.CANCEL, "run_now": Action.RUN_NOW}
+# The filters to which a key can be limited.
+LIMITED = ("job_type", "queue")
 
 EVENTS = {"stop": operations.stop, "continue": operations.continue_operation}
 
@@ -38,36 +45,37 @@ def show_all() -> str:
 @access.only_for("read")
 def operation(operation_id: int) -> str:
     """Show one operation, with the runs that it refused to change."""
+    row = at_once(operations.get_operation, operation_id)
+    again = {name: json.dumps(value) if isinstance(value, dict) else value for name, value in row["filter"].items()}
     return flask.render_template(
         "rowcall_page/operation.html",
         room="page.operations",
-        row=at_once(operations.get_operation, operation_id),
-        refusals=part(operations.refusals_page, operation_id),
+        row=row,
+        again=again,
+        waits=part(_waits, row),
+        events=allowed_in(operations.OperationStatus(row["status"])),
+        may_steer=access.may_change() and may_change_many({name: row["filter"].get(name) for name in LIMITED}),
+        refusals=part(operations.refusals_page, operation_id, cursor=flask.request.args.get("cursor") or None),
     )
 
 
 @blueprint.get("/operations/new/<any('retry', 'cancel', 'run_now'):action>")
 @access.only_for("operate")
-def preview(action: str) -> flask.typing.ResponseReturnValue:
+def preview(action: str) -> str:
     """Say what an operation on the runs of this filter would change; it changes nothing."""
-    sent = {name: value for name, value in asked().items() if name in FILTERS}
-    try:
-        requested = _requested(action, sent)
-    except (marshmallow.ValidationError, FilterInvalid) as error:
-        return flask.redirect(flask.url_for("page.runs", **sent)) if sent else (_refused(error), 422)
-    found = at_once(_preview, requested)
-    return flask.render_template("rowcall_page/preview.html", room="page.runs", action=action, sent=sent, found=found)
+    request = _narrow()
+    return _previewed(action, request, _requested(action, request))
 
 
 @blueprint.post("/operations/new/<any('retry', 'cancel', 'run_now'):action>")
 @access.only_for("operate")
 def start(action: str) -> flask.typing.ResponseReturnValue:
     """Start an operation on the runs of this filter."""
-    form = flask.request.form
-    sent = {name: value for name, value in asked().items() if name in FILTERS}
-    requested = _requested(
-        action, sent, canary=form.get("canary") == "yes", reason=form.get("reason", "").strip() or None
-    )
+    form, request = flask.request.form, _narrow()
+    reason = form.get("reason", "").strip() or None
+    if wrong := wrong_with_reason(reason):
+        return _previewed(action, request, _requested(action, request), {"reason": wrong}), 422
+    requested = _requested(action, request, canary=form.get("canary") == "yes", reason=reason)
     with transaction() as connection:
         queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
         started = operations.start(connection, requested, operator(), form.get("once") or None)
@@ -84,18 +92,42 @@ def steer(operation_id: int, event: str) -> flask.typing.ResponseReturnValue:
     return flask.redirect(flask.url_for("page.operation", operation_id=operation_id, done=event), 303)
 
 
-def _requested(action: str, sent: dict[str, Any], **options: Any) -> operations.Requested:
-    criteria = read(sent)[0]
-    must_be_allowed_to_change_many({name: getattr(criteria, name) for name in sent})
-    return operations.Requested(ACTIONS[action], criteria, **options)
+def _waits(connection: Connection, row: Row) -> str | None:
+    """Return what an operation waits for; None if it has finished."""
+    waiting = operations.why_it_waits(connection, row, catalogue().limits, settings.read().heartbeat)
+    return waiting and waiting.message
+
+
+def _narrow() -> Asked:
+    """Return the filter of the address; an operation needs one that is right, and that leaves some runs out."""
+    request = asked()
+    if request.wrong:
+        raise FilterInvalid(request.wrong)
+    if not request.fixed:
+        raise FilterInvalid({"filter": "matches every run: filter the list of runs, and choose the action there"})
+    return request
+
+
+def _requested(action: str, request: Asked, **options: Any) -> operations.Requested:
+    must_be_allowed_to_change_many({name: getattr(request.criteria, name) for name in request.fixed})
+    return operations.Requested(ACTIONS[action], request.criteria, **options)
+
+
+def _previewed(
+    action: str, request: Asked, requested: operations.Requested, wrong: Mapping[str, str] | None = None
+) -> str:
+    return flask.render_template(
+        "rowcall_page/preview.html",
+        room="page.operations",
+        action=action,
+        sent=request.fixed,
+        found=at_once(_preview, requested),
+        once=flask.request.form.get("once") or secrets.token_urlsafe(12),
+        wrong=wrong or {},
+    )
 
 
 def _preview(connection: Connection, requested: operations.Requested) -> operations.Preview:
     queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
     unresolved = effects.unresolved_runs(connection) if requested.action is Action.RETRY else None
     return operations.preview(connection, requested, unresolved=unresolved)
-
-
-def _refused(error: marshmallow.ValidationError | FilterInvalid) -> str:
-    detail = "; ".join(f"{name}: {why}" for name, why in messages(error).items())
-    return flask.render_template("rowcall_page/error.html", problem={"title": "invalid filter", "detail": detail})

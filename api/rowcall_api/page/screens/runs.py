@@ -2,84 +2,103 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import flask
-import marshmallow
 
-from rowcall import queue
-from rowcall.base.database import Connection
-from rowcall.base.errors import FilterInvalid
+from rowcall import definitions, queue
+from rowcall.base.database import Connection, Row
+from rowcall.base.errors import FilterInvalid, SearchTooSlow, TooManySearches
 from rowcall.job_types import catalogue
-from rowcall.queue import Filter, Page
+from rowcall.queue import Page
+from rowcall.queue.failures.recent import recent_error_types
+from rowcall.queue.operations import Action
 from rowcall.queue.queues import list_queues
-from rowcall.queue.views.pages import Order
 from rowcall.status import Status
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
-from rowcall_api.page.reading import part
-from rowcall_api.schemas.filters import RunsQuery
+from rowcall_api.page.filters import Asked, asked, in_a_sentence
+from rowcall_api.page.reading import Part, part
+from rowcall_api.rights import may_change_many
 
-FILTERS = tuple(spec.name for spec in fields(Filter))
+Found = TypeVar("Found")
 
-# What else the address may have, besides the filters.
-BESIDES = ("cursor", "order")
+SHOWN_MOST = 50
+
+# The filters that are always shown; the others are folded.
+FIRST = ("status", "job_type", "queue", "error_type", "created_after")
+
+# Path of the preview -> the action; rescheduling needs a time, which the command line and the API take.
+ACTIONS = {"retry": Action.RETRY, "cancel": Action.CANCEL, "run_now": Action.RUN_NOW}
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """Names that the fields propose while the operator types."""
+
+    queues: list[str]
+    error_types: list[str]
+    definitions: list[str]
 
 
 @blueprint.get("/runs")
 @access.only_for("read")
-def runs() -> str:
+def runs() -> flask.typing.ResponseReturnValue:
     """Show the runs that match."""
-    sent = asked()
-    wrong: dict[str, str] = {}
-    page = None
-    try:
-        criteria, cursor, order = read(sent)
-        page = part(_page, criteria, cursor, order)
-    except (marshmallow.ValidationError, FilterInvalid) as error:
-        wrong = messages(error)
-    return flask.render_template(
+    request = asked()
+    wrong, page = dict(request.wrong), None
+    if not wrong:
+        try:
+            page = _searched(_page, request)
+        except FilterInvalid as error:  # the cursor is of another filter
+            wrong = {name: in_a_sentence(why) for name, why in error.fields.items()}
+    screen = flask.render_template(
         "rowcall_page/runs.html",
-        sent=sent,
+        asked=request,
+        sent=request.sent,
         wrong=wrong,
         page=page,
-        filtered={name: value for name, value in sent.items() if name in FILTERS},
+        count=_searched(_counted, request) if page and flask.request.args.get("count") == "yes" else None,
+        more=any(name not in FIRST for name in {*request.fixed, *wrong} - {"cursor", "order"}),
+        actions=_actions(request) if page else [],
         statuses=list(Status),
         job_types=sorted(catalogue()),
-        queues=part(_queue_names),
+        suggestions=part(_suggestions),
     )
+    return screen, 422 if wrong else 200
 
 
-def asked() -> dict[str, Any]:
-    """Return the filters of the address, without the empty fields of a form."""
-    args = flask.request.args
-    sent: dict[str, Any] = {
-        name: value.strip() for name in (*FILTERS, *BESIDES) if (value := args.get(name, "")).strip()
-    }
-    statuses = [status for text in args.getlist("status") for status in text.split(",") if status]
-    return {**sent, "status": statuses} if statuses else sent
+def _searched(read: Callable[[Connection, Asked], Found], request: Asked) -> Part[Found]:
+    """Read a part that searches runs; if the search is refused or too slow, say so in its place."""
+    try:
+        return part(read, request)
+    except (SearchTooSlow, TooManySearches) as error:
+        return Part(None, str(error))
 
 
-def read(sent: dict[str, Any]) -> tuple[Filter, str | None, Order]:
-    """Return the filter, the cursor and the order; raise ValidationError or FilterInvalid."""
-    query = RunsQuery().load({**sent, "status": ",".join(sent["status"])} if "status" in sent else sent)
-    criteria = Filter(**{name: query[name] for name in FILTERS if name in query})
-    return criteria, query["cursor"], query["order"]
+def _page(connection: Connection, request: Asked) -> Page:
+    queue.limit_searches(connection, request.criteria, flask.g.caller.key_id)
+    return queue.list_runs(connection, request.criteria, SHOWN_MOST, request.cursor, order=request.order)
 
 
-def messages(error: marshmallow.ValidationError | FilterInvalid) -> dict[str, str]:
-    """Return what is wrong with each field."""
-    if isinstance(error, FilterInvalid):
-        return {name: str(why) for name, why in error.fields.items()}
-    told: dict[str, list[object]] = error.normalized_messages()  # type: ignore[no-untyped-call]
-    return {name: " ".join(map(str, why)) for name, why in told.items()}
+def _counted(connection: Connection, request: Asked) -> Row:
+    queue.limit_searches(connection, request.criteria, flask.g.caller.key_id)
+    return queue.count_runs(connection, request.criteria)
 
 
-def _page(connection: Connection, criteria: Filter, cursor: str | None, order: Order) -> Page:
-    queue.limit_searches(connection, criteria, flask.g.caller.key_id)
-    return queue.list_runs(connection, criteria, 50, cursor, order=order)
+def _actions(request: Asked) -> list[str]:
+    """Return the actions that can change some run of this filter, if the operator may change them."""
+    given: dict[str, Any] = {name: getattr(request.criteria, name) for name in request.fixed}
+    if not given or not access.may_change() or not may_change_many(given):
+        return []
+    chosen = {*(request.criteria.status or Status)}
+    return [word for word, action in ACTIONS.items() if chosen & {*action.statuses}]
 
 
-def _queue_names(connection: Connection) -> list[str]:
-    return sorted({*catalogue().queues, *(row["name"] for row in list_queues(connection, catalogue().limits))})
+def _suggestions(connection: Connection) -> Suggestions:
+    types = catalogue()
+    named = {*types.queues, *(row["name"] for row in list_queues(connection, types.limits))}
+    rows, _ = definitions.definitions_page(connection, 0)
+    return Suggestions(sorted(named), recent_error_types(connection), [row["name"] for row in rows])

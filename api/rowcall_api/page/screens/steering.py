@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Container
+from datetime import datetime
 from typing import Any
 
 import flask
+from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest
 
 from rowcall import queue
 from rowcall.access.audit import Operator, wrong_with_reason
 from rowcall.base.database import Row
-from rowcall.base.errors import RunInvalid
+from rowcall.base.errors import RunInvalid, ScheduleInvalid
 from rowcall_api.http.auth import operator
 from rowcall_api.http.body import parsed, usable
 from rowcall_api.http.database import transaction
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
+from rowcall_api.page.filters import in_a_sentence, time_in_words
+from rowcall_api.page.screens.run import Draft, screen
 from rowcall_api.rights import must_be_allowed_to_enqueue, must_be_allowed_to_steer
 
 EVENTS: dict[str, Callable[..., Row]] = {
@@ -38,19 +42,38 @@ def steer(run_id: int, event: str) -> flask.typing.ResponseReturnValue:
     return shown(run_id, event.removeprefix("force-"))
 
 
+@blueprint.post("/runs/<int:run_id>/reschedule")
+@access.only_for("operate")
+def reschedule(run_id: int) -> flask.typing.ResponseReturnValue:
+    """Make a run due at another time, which may be in words."""
+    try:
+        with transaction() as connection:
+            must_be_allowed_to_steer(connection, run_id)
+            queue.reschedule(connection, run_id, reasoned(), _time("run_at"), _expected())
+    except RunInvalid as error:
+        return _again(run_id, "reschedule", error)
+    return shown(run_id, "reschedule")
+
+
 @blueprint.post("/runs/<int:run_id>/clone")
 @access.only_for("operate")
 def clone(run_id: int) -> flask.typing.ResponseReturnValue:
     """Enqueue a copy of a run, with another payload if the form has one."""
-    changes: dict[str, Any] = {}
-    if text := flask.request.form.get("payload", "").strip():
-        changes["payload"] = _payload(text)
-    with transaction() as connection:
-        must_be_allowed_to_steer(connection, run_id)
-        original = queue.get_run(connection, run_id)
-        must_be_allowed_to_enqueue(connection, original["job_type"], original["queue"])
-        outcome = queue.clone(connection, run_id, reasoned(), _expected(), **changes)
+    try:
+        with transaction() as connection:
+            must_be_allowed_to_steer(connection, run_id)
+            original = queue.get_run(connection, run_id)
+            must_be_allowed_to_enqueue(connection, original["job_type"], original["queue"])
+            outcome = queue.clone(connection, run_id, reasoned(), _expected(), **_changes(original))
+    except RunInvalid as error:
+        return _again(run_id, "clone", error)
     return shown(outcome.run_id, "clone")
+
+
+def _again(run_id: int, form: str, error: RunInvalid) -> flask.typing.ResponseReturnValue:
+    """Show the run with the form as it was sent, and what is wrong with it."""
+    wrong = {name: in_a_sentence(why) for name, why in error.fields.items()}
+    return screen(run_id, Draft(form, flask.request.form, wrong)), 422
 
 
 def reasoned() -> Operator:
@@ -67,14 +90,27 @@ def shown(run_id: int, done: str) -> flask.typing.ResponseReturnValue:
     return flask.redirect(flask.url_for("page.run", run_id=run_id, done=done), 303)
 
 
-def _payload(text: str) -> dict[str, Any]:
+def _changes(original: Row) -> dict[str, Any]:
+    """Return the payload of the form, if it is not the original's: an unchanged one keeps its natural key."""
+    text = flask.request.form.get("payload", "").strip()
+    if not text:
+        return {}
     try:
-        read = usable(parsed(text, "the payload"))
+        read = usable(parsed(text, "it"))
     except BadRequest as error:
         raise RunInvalid({"payload": str(error.description)}) from None
+    except ValidationError as error:
+        raise RunInvalid({"payload": error.messages}) from None
     if not isinstance(read, dict):
         raise RunInvalid({"payload": 'must be a JSON object, such as {"user_id": 1}'})
-    return read
+    return {} if read == original["payload"] else {"payload": read}
+
+
+def _time(name: str) -> datetime:
+    try:
+        return time_in_words(flask.request.form.get(name, "").strip())
+    except ScheduleInvalid as error:
+        raise RunInvalid({name: str(error)}) from None
 
 
 def _expected() -> Container[str] | None:

@@ -1,0 +1,114 @@
+"""The filters of runs in a screen's address: as typed, checked, and with times in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import flask
+import marshmallow
+
+from rowcall.base.errors import FilterInvalid, ScheduleInvalid
+from rowcall.queue import Filter
+from rowcall.queue.views.filters import Form
+from rowcall.queue.views.pages import Order
+from rowcall.schedule import moment
+from rowcall_api.http.invalid import flat, pointer
+from rowcall_api.page import words
+from rowcall_api.schemas.filters import RunsQuery
+
+FILTERS = tuple(spec.name for spec in fields(Filter))
+TIMES = tuple(spec.name for spec in fields(Filter) if spec.metadata["form"] is Form.TIME)
+
+# What else the address of a list may have.
+BESIDES = ("cursor", "order")
+
+ZONE = ZoneInfo("UTC")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The filters of an address.
+
+    `sent` is what was typed, for the fields of a form.  `fixed` has times in place of words such as "1h ago", for
+    links: they must mean the same runs later.
+    """
+
+    sent: dict[str, Any]
+    fixed: dict[str, Any] = field(default_factory=dict)
+    criteria: Filter = field(default_factory=Filter)
+    cursor: str | None = None
+    order: Order = Order.DESC
+    wrong: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether the address has any filter."""
+        return any(name in FILTERS for name in self.sent)
+
+
+def asked() -> Asked:
+    """Return the filters of this request's address; `wrong` says what is wrong with each."""
+    sent = _sent()
+    times, wrong = _times(sent)
+    fixed = {name: value for name, value in {**sent, **times}.items() if name in FILTERS}
+    try:
+        query = _loaded({**sent, **times}, wrong)
+        criteria = Filter(**{name: query[name] for name in FILTERS if name in query})
+    except FilterInvalid as error:
+        wrong |= {name: in_a_sentence(why) for name, why in error.fields.items()}
+    if wrong:
+        return Asked(sent, fixed, wrong=wrong)
+    return Asked(sent, fixed, criteria, query["cursor"], query["order"])
+
+
+def time_in_words(text: str, past: bool = False) -> datetime:
+    """Return the time that an operator means, in UTC unless it has an offset; raise ScheduleInvalid."""
+    return moment(text, words.now(), ZONE, past)
+
+
+def in_a_sentence(wrong: object) -> str:
+    """Return what is wrong with a field, in which marshmallow may name several places."""
+    told = (f"{pointer(one.place)}: {one.why}" if any(map(_is_name, one.place)) else one.why for one in flat(wrong))
+    return "; ".join(dict.fromkeys(told))
+
+
+def _is_name(part: str | int) -> bool:
+    return isinstance(part, str)
+
+
+def _sent() -> dict[str, Any]:
+    """Return the filters without the empty fields of a form."""
+    args = flask.request.args
+    sent: dict[str, Any] = {
+        name: value.strip() for name in (*FILTERS, *BESIDES) if (value := args.get(name, "")).strip()
+    }
+    statuses = [status.strip() for text in args.getlist("status") for status in text.split(",") if status.strip()]
+    return {**sent, "status": statuses} if statuses else sent
+
+
+def _times(sent: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the times as the API's query has them, and what is wrong with the others."""
+    times, wrong = {}, {}
+    for name in sent.keys() & {*TIMES}:
+        try:
+            # Runs were created and have finished in the past; they may be due in the future.
+            times[name] = time_in_words(sent[name], past=not name.startswith("run_")).isoformat()
+        except ScheduleInvalid as error:
+            wrong[name] = str(error)
+    return times, wrong
+
+
+def _loaded(sent: dict[str, Any], wrong: dict[str, str]) -> dict[str, Any]:
+    """Return the values as the API's query reads them, and add what is wrong with the others."""
+    raw = {name: value for name, value in sent.items() if name not in wrong}
+    try:
+        query: dict[str, Any] = RunsQuery().load(raw)
+    except marshmallow.ValidationError as error:
+        told: dict[str, Any] = error.normalized_messages()  # type: ignore[no-untyped-call]
+        wrong |= {name: in_a_sentence(why) for name, why in told.items()}
+        return {}
+    return query

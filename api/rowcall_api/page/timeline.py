@@ -1,0 +1,89 @@
+"""What happened to a run, as a list of entries in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from rowcall.base.database import Row
+from rowcall.status import Event, Status
+
+# How an attempt ended -> the colour of its entry, and the end of a sentence that begins with its number.
+OUTCOMES: dict[str, tuple[str, str]] = {
+    Event.FAIL: ("failed", "failed"),
+    Event.GIVE_UP: ("dead", "failed, and the run was given up"),
+    Event.RELEASE: ("queued", "was released by its worker, which stopped"),
+    Event.SNOOZE: ("queued", "asked to run later"),
+    Event.EXPIRE: ("failed", "lost its worker: the lease expired"),
+    Event.CANCELLED: ("cancelled", "stopped, because the run was cancelled"),
+    Event.FORCE_CANCEL: ("cancelled", "was cancelled by force"),
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One attempt, or what comes before or after the attempts."""
+
+    state: str
+    title: str
+    at: datetime | None
+    worker: str | None = None
+    seconds: float | None = None
+    error_type: str | None = None
+    error: str | None = None
+    stack: str | None = None
+    forensics: dict[str, Any] | None = None
+
+    @property
+    def first_line(self) -> str:
+        """Return the first line of the error."""
+        return (self.error or "").partition("\n")[0]
+
+
+def timeline(run: Row, attempts: Sequence[Row], now: datetime, whole: bool = True) -> list[Entry]:
+    """Return the entries of a run, the oldest first; `attempts` are those that did not succeed, the newest first.
+
+    Unless they are the `whole` list, nothing is said about what came before or after them.
+    """
+    ended = [_ended(attempt) for attempt in reversed(attempts)]
+    return [_created(run), *ended, *_present(run, now)] if whole else ended
+
+
+def _created(run: Row) -> Entry:
+    return Entry("queued", f"Enqueued by {run['created_by'] or 'an app'}", run["created_at"])
+
+
+def _ended(attempt: Row) -> Entry:
+    state, words = OUTCOMES[attempt["outcome"]]
+    return Entry(
+        state,
+        f"Attempt {attempt['attempt']} {words}",
+        attempt["ended_at"],
+        attempt["worker"],
+        _seconds(attempt["started_at"], attempt["ended_at"]),
+        attempt["error_type"],
+        attempt["error"],
+        attempt["stack"],
+        attempt["forensics"],
+    )
+
+
+def _present(run: Row, now: datetime) -> Iterator[Entry]:
+    """Yield what the run does now, or how it ended, unless the last attempt has said so."""
+    status, number = Status(run["status"]), run["attempts"]
+    if status is Status.RUNNING:
+        length = _seconds(run["started_at"], now)
+        yield Entry(status, f"Attempt {number} is running", run["started_at"], run["locked_by"], length)
+    elif status is Status.SUCCEEDED:
+        length = _seconds(run["started_at"], run["finished_at"])
+        yield Entry(status, f"Attempt {number} succeeded", run["finished_at"], None, length)
+    elif status is Status.CANCELLED:
+        yield Entry(status, "The run is cancelled", run["finished_at"])
+    elif status in (Status.QUEUED, Status.FAILED):
+        yield Entry(Status.QUEUED, f"Attempt {number + 1} of {run['max_attempts']} is due", run["run_at"])
+
+
+def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
+    return None if begin is None or end is None else max((end - begin).total_seconds(), 0.0)
