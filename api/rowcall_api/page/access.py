@@ -132,7 +132,7 @@ def csrf_token() -> str:
 
 
 def _must_have_token() -> None:
-    if not hmac.compare_digest(flask.request.form.get("csrf", ""), csrf_token()):
+    if not hmac.compare_digest(flask.request.form.get("csrf", "").encode(), csrf_token().encode()):
         raise Forbidden("this form is not from your session, and nothing was changed: load the page again")
 
 
