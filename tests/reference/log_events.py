@@ -49,7 +49,7 @@ MEANINGS = {
     LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace period.",
     LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` ended. It also has"
     " `claimed`, `succeeded`, `failed`, `dead` and `seconds`.",
-    LogEvent.WORKER_ENDED: "A second signal ended the worker; these runs stay running until their leases expire.",
+    LogEvent.WORKER_ENDED: "A later signal ended the worker; these runs stay running until their leases expire.",
 }
 
 
