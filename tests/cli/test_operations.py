@@ -183,7 +183,7 @@ def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh
     )
     assert found(fresh_url, runs) == ["dead", "dead", "queued"]
     told = rowcall(environment, "operations", "show", "1").stdout
-    assert f"its canary, run {runs[-1]}, was changed, and is queued now; the operation waits for an operator" in told
+    assert f"its canary, run {runs[-1]}, was changed, and its status is now queued; the operation waits for" in told
     assert "try: rowcall operations continue 1" in told
     goes_on = rowcall(environment, "operations", "continue", "1").stdout
     assert "workers carry it out: `rowcall operations show 1` shows their progress" in goes_on
@@ -212,6 +212,8 @@ def test_an_operation_that_no_worker_carries_out_says_so(environment: dict[str, 
     made(fresh_url, Status.DEAD)
     left = rowcall(environment, "runs", "retry", "--all", "--no-wait").stdout
     assert left.startswith("operation 1 is running: 1 matched, 0 changed\nworkers carry it out")
+    canary = rowcall(environment, "runs", "retry", "--all", "--canary", "--no-wait").stdout
+    assert canary.startswith("operation 2 is trying its canary: 1 matched, 0 changed\nworkers carry it out")
     rowcall(environment, "queues", "pause", "maintenance")
     told = rowcall(environment, "operations", "show", "1").stdout
     assert "queue maintenance has been paused since" in told
