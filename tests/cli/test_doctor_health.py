@@ -107,7 +107,7 @@ def test_due_runs_in_a_queue_that_is_limited_to_none(well: dict[str, str], fresh
 @pytest.mark.parametrize(
     ("state", "subject", "sentence"),
     [
-        ("unknown", "effects", "1 of sent_emails have an unknown outcome"),
+        ("unknown", "effects", "unknown outcomes: 1 of sent_emails; "),
         ("intent", "open effects", "1 of sent_emails may have happened, and their runs died"),
     ],
 )

@@ -62,7 +62,7 @@ def id_in_a_path(converter: IntegerConverter) -> dict[str, Any]:
 # only the id.
 SPARSE_PAGE = {
     "type": "object",
-    "description": "A page whose entries have only the fields that `fields` names, and those that tell them apart.",
+    "description": "A page whose entries have only the fields that `fields` names, and those that identify an entry.",
     "properties": {
         "items": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
         "next": {"type": ["string", "null"]},

@@ -155,7 +155,7 @@ def unknown_effects(connection: PgConnection) -> Finding:
     return Finding(
         "effects",
         False,
-        f"{_counted(counts)} have an unknown outcome: `rowcall effects list --state unknown` shows them; find out what"
+        f"unknown outcomes: {_counted(counts)}; `rowcall effects list --state unknown` shows them; find out what"
         " happened, and record it with `rowcall effects resolve`",
     )
 
