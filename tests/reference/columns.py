@@ -180,7 +180,7 @@ COLUMNS = {
     },
     "operations": {
         "action": "`retry`, `cancel`, `run_now` or `reschedule`.",
-        "filter": "The filter as it was sent, without the criteria that were left out.",
+        "filter": "The filter of the request, with only the criteria that it named.",
         "run_at": "For a reschedule: the new `run_at` of its runs.",
         "max_runs": "It changes at most this many runs; NULL means all that match.",
         "canary": "Whether its first run is changed alone.",
