@@ -305,7 +305,7 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- The first tick, and then at most every ten seconds, so that idle workers do not write every second.
+-- Records the first tick, and then one at most every ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
@@ -3375,7 +3375,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 ROLLBACK;
 
 -- rowcall.queue.fragments: WAKE_WORKERS
--- The same as a separate statement, after one that made something due.
+-- The notification as a separate statement, after one that made something due.
 BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
@@ -3500,7 +3500,7 @@ RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog
 ROLLBACK;
 
 -- rowcall.queue.keys.insert: RESERVE_AND_ENQUEUE_ONE
--- The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
+-- The same if the run can also release its natural key: the statement first reserves the idempotency key.
 \set key 'welcome:1'
 \set key_owner 'app'
 \set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
@@ -3648,7 +3648,8 @@ ROLLBACK;
 
 -- rowcall.queue.lease: RENEW
 -- The end of a handler's step: the lease is renewed, and cannot expire before the step commits.  If another step of the
--- same handler has locked the row, this step only holds it, because the two would wait for each other otherwise.
+-- same handler has locked the row, this step only locks it FOR SHARE and does not renew the lease, because otherwise the
+-- two would wait for each other.
 \set seconds '120'
 \set run_id '1'
 \set lease_no '1'
@@ -5866,7 +5867,7 @@ SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR pl
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: STATES
--- The same columns of many runs, for requests that wait for one of them to change.
+-- The columns of VERSION of many runs, for requests that wait for one of them to change.
 \set run_ids '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -7065,8 +7066,8 @@ ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
 -- Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
--- for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
--- whether the sleep had already ended, so that others no longer notified the worker.
+-- for the row, because the worker's leases would wait too.  The final SELECT sees the row as it was before the update,
+-- and returns whether the sleep had already ended: then others no longer notified the worker.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;
