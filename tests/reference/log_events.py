@@ -33,7 +33,8 @@ MEANINGS = {
     LogEvent.RUN_SNOOZED: "The handler asked to wait; the attempt does not count.",
     LogEvent.RUN_RELEASED: "The worker stops and gives back a run whose handler has started; the attempt counts.",
     LogEvent.RUN_LEFT: "The worker could not write the end of an attempt, or give back a run; its lease will expire.",
-    LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs continue.",
+    LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs themselves"
+    " are not affected.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
     LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
     LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",

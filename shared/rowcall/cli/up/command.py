@@ -25,7 +25,11 @@ from rowcall.local_postgres.url import named
 
 
 @click.command("up")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: 8000, or a free one]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port of the API.  [default: ROWCALL_API_PORT if it is set; else 8000, or a free port]",
+)
 @click.option("--with-parent", is_flag=True, help="Stop when the parent process ends, even if it was killed.")
 @yes_option
 def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
