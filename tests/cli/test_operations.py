@@ -72,6 +72,12 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
     assert [row["reason"] for row in shown(environment, "list")] == ["mail is back", None]
 
 
+def test_a_limit_that_leaves_one_run_says_so(environment: dict[str, str], fresh_url: str) -> None:
+    made(fresh_url, Status.DEAD, Status.DEAD)
+    told = rowcall(environment, "runs", "retry", "--all", "--limit", "1").stderr
+    assert told == "1 more matches: repeat the command to change it too\n"
+
+
 EFFECTS = """
 INSERT INTO rowcall.{table} (idempotency_key, run_id, lease_no, content_hash, state)
 SELECT '{state}:' || run_id || number, run_id, 1, '', '{state}'

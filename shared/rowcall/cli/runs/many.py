@@ -75,7 +75,8 @@ class Many:
         report(operation, as_json)
         if found.left_out:
             least = "" if found.counted_all else "at least "
-            click.echo(f"{least}{found.left_out:,} more match: repeat the command to change them too", err=True)
+            match, them = ("matches", "it") if found.left_out == 1 else ("match", "them")
+            click.echo(f"{least}{found.left_out:,} more {match}: repeat the command to change {them} too", err=True)
         if operation["refused"]:
             many = "1 run was" if operation["refused"] == 1 else f"{operation['refused']:,} runs were"
             reasons = f"`rowcall operations refusals {operation['id']}` gives the reasons"
