@@ -73,7 +73,7 @@ SPARSE_PAGE_NAME = "SparsePage"
 
 
 def may_be_sparse(answers: Mapping[Any, Any]) -> None:
-    """Say that an answer to a request with `fields` may have fewer fields."""
+    """Say that the response to a request with `fields` may have fewer fields."""
     for answer in answers.values():
         for content in answer.get("content", {}).values() if isinstance(answer, dict) else ():
             whole = content["schema"]
