@@ -236,7 +236,8 @@ OF_EVERY_EFFECT = {
     "content_hash": "The hash of the content; the same key with different content is refused.",
     "provider_reference": "The provider's id for it.",
     "refusal": "Why it was refused, or why its outcome is unknown.",
-    "generation": "Incremented each time it is permanently refused, so that a later try is a new generation.",
+    "generation": "Incremented each time it is permanently refused, or an operator records that it did not happen, so"
+    " that a later try is a new generation.",
     "intent_at": "When it was first tried; after a refusal, when it was first tried again.",
     "applied_at": "When it was recorded as done.",
 }
