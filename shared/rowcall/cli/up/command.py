@@ -19,8 +19,9 @@ from rowcall.cli.terminal.output import in_foreground
 from rowcall.cli.up.alone import alone
 from rowcall.cli.up.children import wait
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
-from rowcall.cli.up.processes import Running, Stop, up
+from rowcall.cli.up.processes import Running, up
 from rowcall.cli.up.reports import Reports
+from rowcall.cli.up.stop import Stop
 from rowcall.local_postgres.url import named
 
 
