@@ -5533,7 +5533,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5590,7 +5594,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5628,7 +5636,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5666,7 +5678,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
