@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
 
 import psycopg2
 import psycopg2.extensions
@@ -24,7 +23,7 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.base.child_processes import own_command, stop_signals
+from rowcall.base.child_processes import own_command
 from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
@@ -34,6 +33,7 @@ from rowcall.cli.up.children import POLL_SECONDS, Child, check_all, start_child,
 from rowcall.cli.up.demo import Asked, Demo, asked, prepared, program, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
+from rowcall.cli.up.stop import listen_to_signals
 from rowcall.definitions import apply_code, clock
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
@@ -82,10 +82,6 @@ class Running:
         return f"{program()} enqueue noop {shlex.quote(json.dumps(FIRST_PAYLOAD))}{queue}"
 
 
-class Stop(BaseException):
-    """A signal (Ctrl-C, SIGTERM or SIGHUP) asks `up` to stop."""
-
-
 @contextmanager
 def up(settings: Settings, port: int | None, reports: Reports, is_example: bool) -> Iterator[Running]:
     """Start database, API and worker, wait until a run succeeds, and stop everything at the end of the block.
@@ -126,21 +122,6 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
         yield Running(api, url, version, key, own, first_run, shown, children, moved)
-
-
-def listen_to_signals() -> None:
-    """Raise Stop at the first signal, and ignore further ones during cleanup."""
-    stopped = False
-
-    def stop(_: int, __: FrameType | None) -> None:
-        # Not by SIG_IGN: Python would print an error for a signal that came just before.
-        nonlocal stopped
-        if not stopped:
-            stopped = True
-            raise Stop
-
-    for number in stop_signals():
-        signal.signal(number, stop)
 
 
 def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:
