@@ -111,6 +111,8 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         "",
         "Rowcall is up.",
         "",
+        f"  page        {running.page}",
+        "              signs you in, once and within 10 minutes; later, sign in with the key",
         f"  API         {running.api}   (its docs: {running.api}/docs; a key for it is in {chosen.home / 'api_key'})",
         *([f"              {running.moved}"] if running.moved else ()),
         f"  PostgreSQL  {running.version}, {place[0]}",

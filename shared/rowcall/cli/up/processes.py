@@ -22,6 +22,7 @@ import psycopg2.extensions
 from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
+from rowcall.access.page_sessions import make_link
 from rowcall.base import database
 from rowcall.base.child_processes import own_command
 from rowcall.base.database import Row
@@ -61,9 +62,13 @@ KEY_GRACE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Running:
-    """What `up` has started, for the lines or the view that show it; `moved` says why the API has another port."""
+    """What `up` has started, for the lines or the view that show it.
+
+    `page` is a one-time link to the operator's page; `moved` says why the API has another port.
+    """
 
     api: str
+    page: str
     postgres: str
     version: str
     key: str
@@ -105,7 +110,7 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
             moved = _moved(settings, listener, port)
             handed = ["api", "--listener", str(listener.fileno())]
             # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
-            children.append(start_child(handed, signal.SIGQUIT, reports, handed=[listener.fileno()]))
+            children.append(start_child(handed, signal.SIGQUIT, reports, _named(settings), [listener.fileno()]))
         demo = prepared(settings, url)
         environment = demo.environment if demo else {}
         if demo:
@@ -118,10 +123,11 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         reports.started(API, api)
         with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key", own)
+            page = f"{api}/admin/link/{make_link(connection, api_keys.id_of(connection, key))}"
         first_run = _first_run(url, children, own)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
-        yield Running(api, url, version, key, own, first_run, shown, children, moved)
+        yield Running(api, page, url, version, key, own, first_run, shown, children, moved)
 
 
 def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:
@@ -179,6 +185,11 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[Child]) ->
         else:
             return
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
+
+
+def _named(settings: Settings) -> dict[str, str]:
+    """Call the environment local on the operator's page, unless it has a name or is somebody's database."""
+    return {} if settings.environment or settings.database_url else {"ROWCALL_ENVIRONMENT": "local"}
 
 
 def _show(settings: Settings, url: str, demo: Demo, children: Sequence[Child]) -> Asked:
