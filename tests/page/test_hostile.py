@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from rowcall.base import database
-from rowcall_api.page.screens.runs import BESIDES, FILTERS
+from rowcall.queue import Filter
 from tests.page.conftest import Browse
 from tests.page.filled import Filled, fill
 from tests.page.hostile import HOSTILE, hostile
@@ -19,7 +19,7 @@ FOREIGN = {"img", "style", "iframe", "object", "embed", "base"}
 
 # The address of each screen with filters.
 ASKED = {
-    "/runs": (*(name for name in FILTERS if name != "status"), *BESIDES, "status"),
+    "/runs": (*Filter.__dataclass_fields__, "cursor", "order"),
     "/effects": ("kind", "state", "cursor", "find", "key", "recipient", "reference"),
     "/failures": ("job_type", "queue"),
     "/audit": ("who", "action", "subject", "subject_id", "cursor"),
