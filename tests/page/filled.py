@@ -136,7 +136,7 @@ class Rows:
     def attempt(self, run_id: int, number: int, outcome: str, ended: datetime, error: tuple[str, str]) -> None:
         """Insert an attempt that did not succeed."""
         ids = {"run_id": run_id, "lease_no": number, "attempt": number, "worker": self._say("worker-a1:4321")}
-        told = {"error_type": error[0], "error": self._say(error[1]), "stack": self._say(STACK)}
+        told = {"error_type": self._say(error[0]), "error": self._say(error[1]), "stack": self._say(STACK)}
         dates = {"started_at": ended - timedelta(seconds=3), "ended_at": ended}
         self.insert("job_attempts", outcome=outcome, **ids, **told, **dates)
 
@@ -279,4 +279,4 @@ class Rows:
             "lease_no": attempts,
             "started_at": self.before(minutes=5),
         }
-        return {**numbers, "error_type": error[0], "last_error": self._say(error[1])}
+        return {**numbers, "error_type": self._say(error[0]), "last_error": self._say(error[1])}

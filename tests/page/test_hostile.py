@@ -7,7 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from rowcall import queue
 from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_value
 from rowcall.queue import Filter
 from tests.page.conftest import Browse
 from tests.page.filled import Filled, fill
@@ -53,7 +55,7 @@ def test_every_screen_shows_hostile_text_as_text(browse: Browse, filled: Filled,
     # These show texts of apps and users to such a key.
     expected = {
         "admin": {"overview", "run", "run-retrying", "run-running", "run-succeeded", "runs", "effects", "effect"}
-        | {"failures", "workers", "operations", "operation", "audit", "keys"},
+        | {"failures", "workers", "operations", "operation", "audit"},
         "operate": set(),
     }[scope]
     assert expected <= shown
@@ -95,6 +97,20 @@ def test_hostile_text_in_a_form_is_refused_or_shown_as_text(browse: Browse, fill
         ):
             assert screen.status < 500, screen.text
             is_inert(screen)
+
+
+def test_json_shows_what_cannot_be_seen_and_a_copy_keeps_it(
+    browse: Browse, committed: PgConnection, filled: Filled
+) -> None:
+    payload = {"name": "a\u202eb\u2066c\x85d\u2028e\x1b", "family": "\U0001f468\u200d\U0001f469"}
+    first = queue.enqueue(committed, "noop", payload)
+    operator = browse()
+    screen = operator.get(f"/runs/{first.run_id}")
+    assert r"a\u202eb\u2066c\u0085d\u2028e\u001b" in screen.text
+    assert payload["family"] in screen.text
+    copy = operator.send(f"/runs/{first.run_id}", "Enqueue the copy")
+    copied = "SELECT array_agg(payload ORDER BY id DESC) FROM rowcall.job_runs WHERE job_type = 'noop'"
+    assert (copy.status, fetch_value(committed, copied)) == (200, [payload, payload])
 
 
 def is_inert(screen: Screen) -> None:
