@@ -77,6 +77,7 @@ SAMPLES = {
     "unique_mode": "ever",
     "key_owner": "app",
     "kind": "sms",
+    "kinds": "sms",
     "finished_after": NOON,
     "finished_before": LATER,
     "forensics": '{"signal": "SIGKILL"}',
