@@ -40,7 +40,7 @@ bench: .venv/installed ## measure the queue, and plain SQL for comparison
 
 docs: .venv/installed ## write the generated pages in docs/, and build all pages as a site in site/
 	@$(RUN) rowcall.status > docs/status.md
-	@$(RUN) rowcall.base.settings_table > docs/settings.md
+	@$(RUN) tests.reference.settings > docs/settings.md
 	@$(RUN) tests.queries > docs/queries.sql
 	@$(RUN) tests.reference
 	@$(RUN) mkdocs build --quiet

@@ -85,6 +85,14 @@ WITH shown AS (
 SELECT * FROM measured WHERE (bytes <= :'page_bytes' OR place = 1) ORDER BY name;
 ROLLBACK;
 
+-- rowcall.definitions.lists: NEXT_DUE
+-- The index job_definitions_due; a paused definition has a next time too, which will be skipped.
+\set limit '50'
+BEGIN;
+SELECT name, job_type, schedule, time_zone, next_run_at, paused_at FROM rowcall.job_definitions
+WHERE next_run_at IS NOT NULL ORDER BY next_run_at, name LIMIT :'limit';
+ROLLBACK;
+
 -- rowcall.definitions.lists: OCCURRENCES[desc]
 -- Scans the primary key of schedule_occurrences.
 \set definition_id '1'
@@ -6938,6 +6946,34 @@ SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
 ) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = 'dead'
 WHERE lately.outcome <> 'fail'
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
+ROLLBACK;
+
+-- rowcall.queue.views.stats: LONGEST_DUE
+-- The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
+\set queue 'default'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL AND queue = :'queue' ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = :'queue' AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), due AS MATERIALIZED (
+    SELECT run.* FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, run_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+        ORDER BY run_at, id LIMIT 1000
+    ) AS run
+), first AS (
+    SELECT id, job_type, run_at FROM due ORDER BY run_at, id LIMIT 1
+)
+SELECT first.id, first.job_type, first.run_at, now() - first.run_at AS late,
+    (SELECT least(count(*), 1000)::integer FROM due WHERE due.job_type = first.job_type) AS runs
+FROM first;
 ROLLBACK;
 
 -- rowcall.queue.views.workers: WORKERS[desc]

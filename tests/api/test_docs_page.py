@@ -52,7 +52,7 @@ def named(client: flask.testing.FlaskClient) -> list[str]:
 
 def test_the_servers_address_leads_to_the_page(client: flask.testing.FlaskClient) -> None:
     led = client.get("/")
-    assert (led.status_code, led.headers["Location"]) == (302, "docs")
+    assert (led.status_code, led.headers["Location"]) == (302, "admin")
     assert client.get("/", follow_redirects=True).mimetype == "text/html"
 
 

@@ -12,8 +12,7 @@ import pytest
 
 from rowcall.access.api_keys import create_key
 from rowcall.access.caller import Limits
-from rowcall.base import database
-from rowcall.base.database import PgConnection, fetch_all, fetch_one
+from rowcall.base.database import PgConnection, connect, fetch_all, fetch_one
 from rowcall.effects import KINDS, STATES
 from rowcall.status import Status
 from tests.api.conftest import MAKER, Call, fields_of, invalid, told
@@ -51,7 +50,7 @@ EACH = 23
 @pytest.fixture(scope="module")
 def rows(module_url: str) -> Iterator[PgConnection]:
     """Yield a connection to a database in which each kind has some effects in each state."""
-    connection = database.connect(module_url)
+    connection = connect(module_url)
     connection.autocommit = True
     for kind, table in TABLES.items():
         fetch_all(connection, FILL.format(table=table, key=KEYS[kind], values=VALUES[kind]), {"many": EACH})

@@ -12,7 +12,7 @@ from rowcall import effects
 from rowcall.base import settings
 from rowcall.base.database import Connection, Row
 from rowcall.job_types import catalogue
-from rowcall.queue.views.late import longest_due
+from rowcall.queue.views.stats import longest_due
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall_api.page.words import duration, plural
 

@@ -13,7 +13,7 @@ from rowcall.base import settings
 from rowcall.base.errors import SettingsError
 from rowcall.base.parsing import connection_keywords
 from rowcall.base.redaction import redacted
-from rowcall.base.settings_table import as_markdown
+from tests.reference.settings import as_markdown
 
 DOCS = Path(__file__).parents[3] / "docs"
 

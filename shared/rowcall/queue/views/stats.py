@@ -103,6 +103,22 @@ GROUP BY run.job_type ORDER BY runs DESC, run.job_type
 """
 
 
+# The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
+LONGEST_DUE = f"""
+WITH RECURSIVE {every_lane("AND queue = %(queue)s")}, due AS MATERIALIZED (
+    SELECT run.* FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, run_at {LANE} AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
+        ORDER BY run_at, id LIMIT {COUNTED_MOST}
+    ) AS run
+), first AS (
+    SELECT id, job_type, run_at FROM due ORDER BY run_at, id LIMIT 1
+)
+SELECT first.id, first.job_type, first.run_at, now() - first.run_at AS late,
+    (SELECT least(count(*), {COUNTED_MOST})::integer FROM due WHERE due.job_type = first.job_type) AS runs
+FROM first
+"""
+
+
 def dead_lately(connection: Connection) -> list[Row]:
     """Return how many runs of each job type died in the last day, among the latest EXAMINED_MOST failed attempts."""
     return fetch_all(connection, BY_INDEX + DEAD_LATELY)
@@ -150,3 +166,8 @@ def counted_queue(connection: Connection, name: str, known: Iterable[str], decla
     if row is None:
         raise QueueNotFound(name)
     return row
+
+
+def longest_due(connection: Connection, queue: str) -> Row | None:
+    """Return the run of this queue that has been due longest, with the number of due runs of its type."""
+    return fetch_one(connection, BY_INDEX + LONGEST_DUE, {"queue": queue})
