@@ -3020,6 +3020,43 @@ ON CONFLICT DO NOTHING
 RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(queue, job_type) END AS woken;
 ROLLBACK;
 
+-- rowcall.queue.failures.behind: ATTEMPTS_BEHIND
+-- Reads at most EXAMINED_MOST entries of the index job_attempts_failed, so that it costs the same for any number of
+-- failures, and runs and attempts by their primary keys.
+--
+-- shown     One attempt more than asked for, which shows that there are more.
+-- examined  One row, so that a list without attempts says too whether all of them were examined.
+\set error_key '9f86d081884c7d65'
+\set hours '24'
+\set job_type 'noop'
+\set error_type 'GatewayError'
+\set limit '50'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH lately AS MATERIALIZED (
+    SELECT run_id, lease_no, ended_at, error_type,
+        CASE WHEN :'error_key'::text IS NOT NULL THEN left(md5(regexp_replace(left(split_part(error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g')), 16) END AS error_key
+    FROM rowcall.job_attempts
+    WHERE outcome IN ('fail', 'give up', 'expire') AND ended_at > now() - :'hours' * interval '1 hour'
+    ORDER BY ended_at DESC LIMIT 20000
+), shown AS MATERIALIZED (
+    SELECT lately.run_id, lately.lease_no, run.job_type, run.queue, run.status
+    FROM lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id
+    WHERE (:'job_type'::text IS NULL OR run.job_type = :'job_type')
+        AND (:'error_type'::text IS NULL OR lately.error_type = :'error_type')
+        AND (:'error_key'::text IS NULL OR lately.error_key = :'error_key')
+    ORDER BY lately.ended_at DESC, lately.run_id DESC LIMIT :'limit' + 1
+), examined AS (
+    SELECT count(*) < 20000 AS complete FROM lately
+)
+SELECT shown.run_id, shown.lease_no, shown.job_type, shown.queue, shown.status, attempt.attempt, attempt.worker,
+    attempt.started_at, attempt.ended_at, attempt.error_type, left(split_part(attempt.error, chr(10), 1), 200) AS error, examined.complete
+FROM examined LEFT JOIN (
+    shown JOIN rowcall.job_attempts AS attempt USING (run_id, lease_no)
+) ON true
+ORDER BY attempt.ended_at DESC, shown.run_id DESC;
+ROLLBACK;
+
 -- rowcall.queue.failures.count: LOCK
 -- Only one worker counts at a time: it locks the row of the last tick, which the tick's update skips while it is locked.
 BEGIN;
@@ -3163,8 +3200,8 @@ lanes AS (
     WHERE status = 'failed' AND (:'queue'::text IS NULL OR lanes.queue = :'queue')
     GROUP BY 1, 2, 3
 )
-SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, example.error, summed.last_hour, summed.last_day,
-    summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
+SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, summed.error_key, example.error,
+    summed.last_hour, summed.last_day, summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
     (SELECT count(*) < 10000 FROM attempts) AS complete
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
     SELECT attempt.run_id, coalesce(nullif(regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g'), '*'), left(split_part(attempt.error, chr(10), 1), 200)) AS error
@@ -5933,6 +5970,34 @@ ROLLBACK;
 BEGIN;
 SELECT id FROM rowcall.api_keys
 WHERE id = ANY(:'key_ids'::bigint[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+ROLLBACK;
+
+-- rowcall.queue.views.late: LONGEST_DUE
+-- The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
+\set queue 'default'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL AND queue = :'queue' ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = :'queue' AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), due AS MATERIALIZED (
+    SELECT run.* FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, run_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+        ORDER BY run_at, id LIMIT 1000
+    ) AS run
+), first AS (
+    SELECT id, job_type, run_at FROM due ORDER BY run_at, id LIMIT 1
+)
+SELECT first.id, first.job_type, first.run_at, now() - first.run_at AS late,
+    (SELECT least(count(*), 1000)::integer FROM due WHERE due.job_type = first.job_type) AS runs
+FROM first;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[created]

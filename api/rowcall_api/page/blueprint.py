@@ -47,6 +47,7 @@ SAID = {
     "pause": "Paused.",
     "resume": "Resumed.",
     "limit": "The limit is set.",
+    "remove-settings": "The settings are removed.",
     "started": "The operation has started.",
     "stop": "The operation stops before its next batch.",
     "continue": "The operation goes on.",

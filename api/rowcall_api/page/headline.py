@@ -30,10 +30,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Late:
-    """The run that has been due longest, and the first reason why it waits."""
+    """The run that has been due longest, the first reason why it waits, and whether something holds it up."""
 
     run: Row
     why: str
+    held: bool = True
 
 
 def late_run(connection: Connection, queues: list[Row]) -> Late | None:
@@ -53,25 +54,25 @@ def waiting_in(connection: Connection, queue: str) -> Late | None:
     types = catalogue()
     told = effects.explain_with_effects(connection, run["id"], types.limits, chosen.heartbeat, types)
     failing = [condition.message for condition in told.conditions if not condition.holds]
-    return Late(run, failing[0] if failing else told.message)
+    return Late(run, failing[0] if failing else told.message, bool(failing))
 
 
 def findings(stats: Row, late: Late | None) -> list[Finding]:
     """Return what needs an operator, the most urgent first."""
-    return [*_runs(stats, late), *_schedules(stats), *_paused(stats)]
+    return [*_runs(stats, late), *_schedules(stats), *_paused(stats, late)]
 
 
 def headline(stats: Row, found: list[Finding]) -> Finding:
     """Return the one sentence that says whether all is well."""
     if found:
         return found[0]
-    workers = plural(stats["workers_alive"], "worker")
-    rest = (
-        ""
-        if not stats["attempts_failed_last_hour"]
-        else (f"; {plural(stats['attempts_failed_last_hour'], 'attempt')} failed in the last hour")
+    alive, failed = stats["workers_alive"], stats["attempts_failed_last_hour"]
+    # Cron may start `rowcall worker once` each minute, so that none is alive in between.
+    workers = plural(alive, "worker") if alive else "no worker is alive at the moment"
+    rest = f"; {plural(failed, 'attempt')} failed in the last hour" if failed else ""
+    return Finding(
+        "good", f"All well: {workers}, nothing late{rest}.", _to("page.failures" if failed else "page.workers")
     )
-    return Finding("good", f"All well: {workers}, nothing late{rest}.", _to("page.workers"))
 
 
 def _runs(stats: Row, late: Late | None) -> Iterator[Finding]:
@@ -80,49 +81,62 @@ def _runs(stats: Row, late: Late | None) -> Iterator[Finding]:
         waits = "waits" if unknown == 1 else "wait"
         yield Finding(
             "bad",
-            f"{plural(unknown, 'effect')} with an unknown outcome {waits} for you: find out what happened, and say so.",
+            f"{plural(unknown, 'effect')} with an unknown outcome {waits} for you: find out what happened, and record"
+            " it.",
             _to("page.effects", state="unknown"),
         )
     if late is not None:
-        run = late.run
+        run, many = late.run, late.run["runs"] > 1
+        up_to = "up to " if many else ""
         yield Finding(
             "bad",
-            f"{plural(run['runs'], 'run')} of {run['job_type']} up to {duration(run['late'])} late: {late.why}",
+            f"{plural(run['runs'], 'run')} of {run['job_type']} {'are' if many else 'is'} {up_to}"
+            f"{duration(run['late'])} late: {late.why}.",
             _to("page.run", run_id=run["id"]),
         )
     elif not stats["workers_alive"] and any(queue["due"] for queue in stats["queues"]):
         yield Finding("warn", "Runs are due, and no worker is alive.", _to("page.workers"))
     if stats["runs_dead_last_day"]:
+        dead = stats["runs_dead_last_day"]
         yield Finding(
             "bad",
-            f"{plural(stats['runs_dead_last_day'], 'run')} died in the last day: see why, and retry them.",
+            f"{plural(dead, 'run')} died in the last day: see why, and retry {'it' if dead == 1 else 'them'}.",
             _to("page.runs", status="dead"),
         )
 
 
 def _schedules(stats: Row) -> Iterator[Finding]:
-    tick = stats["tick"]
+    tick, overdue = stats["tick"], stats["definitions"]["overdue"]
     if tick["silent"]:
-        yield Finding(
-            "bad",
-            f"No schedule has been decided for {duration(tick['age_seconds'])}: no worker ticks.",
-            _to("page.workers"),
+        since = (
+            f"for {duration(tick['age_seconds'])}: no worker ticks"
+            if tick["worker"] is not None
+            else "yet: no worker has ever ticked"
         )
-    overdue = stats["definitions"]["overdue"]
-    if overdue:
-        yield Finding("bad", f"{plural(overdue, 'definition')} overdue.", _to("page.definitions"))
+        late = f", and {_definitions(overdue)} overdue" if overdue else ""
+        yield Finding("bad", f"No schedule has been decided {since}{late}.", _to("page.workers"))
+    elif overdue:
+        yield Finding("bad", f"{_definitions(overdue)} overdue: see why.", _to("page.definitions"))
 
 
-def _paused(stats: Row) -> Iterator[Finding]:
+def _paused(stats: Row, late: Late | None) -> Iterator[Finding]:
     for queue in stats["queues"]:
+        if late is not None and late.why.startswith(f"queue {queue['name']} "):  # said already
+            continue
+        due = queue["due"]
+        waiting = f", and {plural(due, 'run')} {'is' if due == 1 else 'are'} due in it" if due else ""
+        here = _to("page.queue", name=queue["name"])
         if queue["paused_at"] is not None:
-            waiting = f", and {plural(queue['due'], 'run')} due in it" if queue["due"] else ""
-            yield Finding("warn", f"The queue {queue['name']} is paused{waiting}.", _to("page.queues"))
+            yield Finding("warn", f"The queue {queue['name']} is paused{waiting}.", here)
         elif queue["max_running"] == 0:
-            yield Finding("warn", f"The queue {queue['name']} has the limit 0: nothing in it runs.", _to("page.queues"))
+            yield Finding("warn", f"The queue {queue['name']} has the limit 0{waiting}.", here)
     paused = stats["definitions"]["paused"]
     if paused:
-        yield Finding("warn", f"{plural(paused, 'definition')} paused.", _to("page.definitions"))
+        yield Finding("warn", f"{_definitions(paused)} paused.", _to("page.definitions"))
+
+
+def _definitions(number: int) -> str:
+    return f"{plural(number, 'definition')} {'is' if number == 1 else 'are'}"
 
 
 def _to(endpoint: str, **values: Any) -> str:

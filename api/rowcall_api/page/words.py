@@ -11,8 +11,11 @@ from typing import Any
 import flask
 from markupsafe import Markup
 
+from rowcall.base.database import Row
 from rowcall.base.durations import duration_words, relative
+from rowcall.base.errors import ScheduleInvalid
 from rowcall.queue.queues import COUNTED_MOST
+from rowcall.schedule import parse, schedule_words
 from rowcall.status import Status
 
 # What a status is called on a screen: a run that failed and waits for another attempt must not look like a lost one.
@@ -89,6 +92,14 @@ def status_word(status: str) -> str:
     return STATUS_WORDS.get(Status(status), status)
 
 
+def schedule(definition: Row) -> str:
+    """Return a definition's schedule in words, with its zone; a broken one as it is."""
+    try:
+        return schedule_words(parse(definition["schedule"]), definition["time_zone"])
+    except ScheduleInvalid:
+        return f"{definition['schedule']}, {definition['time_zone']}"
+
+
 def plural(number: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
@@ -109,5 +120,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "shape": shape,
     "status": status_word,
     "plural": plural,
+    "schedule": schedule,
     "sentence": sentence,
 }

@@ -177,13 +177,18 @@ def preview_definition(query: Mapping[str, Any], name: str) -> dict[str, list[pr
     with transaction() as connection:
         row = definitions.get_definition(connection, name)
         now = definitions.clock(connection)
-    definition = preview.Previewed(name, Content.of(row), row["paused_at"] is not None)
+    return {"items": previewed(query, row, now)}
+
+
+def previewed(query: Mapping[str, Any], row: Row, now: datetime) -> list[preview.Shown]:
+    """Return the nominal times of a definition that a PreviewQuery asks for; raise ScheduleInvalid."""
+    definition = preview.Previewed(row["name"], Content.of(row), row["paused_at"] is not None)
     times = {field: _moment(field, text, now, definition.content) for field, text in query.items() if field in MOMENTS}
     if "until" not in times and "asleep" not in times:
-        return {"items": preview.coming(definition, times["from"], query["count"])}
+        return preview.coming(definition, times["from"], query["count"])
     if "until" in times and "asleep" in times:
         raise ScheduleInvalid("asleep", "send until or asleep, not both")
-    return {"items": _up_to(times, definition)}
+    return _up_to(times, definition)
 
 
 def _up_to(times: Mapping[str, datetime], definition: preview.Previewed) -> list[preview.Shown]:

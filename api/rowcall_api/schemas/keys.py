@@ -20,9 +20,18 @@ DAY_SECONDS = 24 * 60 * 60
 STATES = ("active", "expires", "expired", "revoked")
 
 
+FORM_OF_NAME = (
+    "must be 1 to 100 letters, digits, spaces and . _ @ -, with a letter or digit at both ends, such as billing"
+)
+
+
 def _names(description: str) -> fields.List[Any]:
     return fields.List(
-        fields.String(validate=validate.Regexp(f"^{LIMIT.pattern}$")),
+        fields.String(
+            validate=validate.Regexp(
+                f"^{LIMIT.pattern}$", error="must be lower-case words such as send_mail, not {input}"
+            )
+        ),
         load_default=None,
         allow_none=True,
         validate=validate.Length(1, NAMES_MOST),
@@ -35,10 +44,14 @@ class NewKeySchema(Schema):
 
     name = fields.String(
         required=True,
-        validate=validate.Regexp(f"^{NAME.pattern}$"),
+        validate=validate.Regexp(f"^{NAME.pattern}$", error=FORM_OF_NAME),
         metadata={"description": "No other valid key may have it.", "example": "billing"},
     )
-    scopes = fields.List(fields.String(validate=validate.OneOf(SCOPES)), required=True, validate=validate.Length(1))
+    scopes = fields.List(
+        fields.String(validate=validate.OneOf(SCOPES)),
+        required=True,
+        validate=validate.Length(1, error=f"must be one or more of {', '.join(SCOPES)}"),
+    )
     job_types = _names("Only runs of these job types may be enqueued and changed; default: all.")
     queues = _names("Only runs of these queues may be enqueued and changed; default: all.")
     expires_at = Moment(

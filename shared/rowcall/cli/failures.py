@@ -32,11 +32,13 @@ def failures_command(job_type: str | None, queue: str | None, limit: int, table:
     with command_transaction() as connection:
         found = list_failures(connection, job_type, queue, limit)
         now = clock(connection)
-    rows = [{**row, **{name: row[field] for name, field in PERIODS.items()}} for row in found.errors]
+    # The key is for links of the page.
+    errors = [{name: value for name, value in row.items() if name != "error_key"} for row in found.errors]
+    rows = [{**row, **{name: row[field] for name, field in PERIODS.items()}} for row in errors]
     given = " ".join(f"--{name} {value}" for name, value in {"type": job_type, "queue": queue}.items() if value)
     empty = (
         f"no attempt that matches {given} has failed within 7 days" if given else "no attempt has failed within 7 days"
     )
-    table.show(found.errors if table.as_json else rows, LISTED, now, empty, MORE, spare=SPARE)
+    table.show(errors if table.as_json else rows, LISTED, now, empty, MORE, spare=SPARE)
     if not found.complete:
         click.echo("many attempts have failed lately, and some are not counted yet: repeat this in a minute", err=True)

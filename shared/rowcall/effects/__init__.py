@@ -17,7 +17,7 @@ from rowcall.effects.lists import (
     unresolved_effects,
     unresolved_runs,
 )
-from rowcall.effects.operate import STATES, effects_of, lock_effect, resolve
+from rowcall.effects.operate import STATES, effects_of, lock_effect, resolvable, resolve
 
 __all__ = [
     "KINDS",
@@ -44,6 +44,7 @@ __all__ = [
     "lock_effect",
     "page_of_effects",
     "record",
+    "resolvable",
     "resolve",
     "show_effect",
     "unresolved_effects",

@@ -129,8 +129,16 @@ def resolve(
         kept = message_id(kind, effect_id, before["intent_at"])
         fetch_all(connection, KEEP_MESSAGE_ID, {"id": effect_id, "message_id": kept})
     after = lock_effect(connection, kind, effect_id)
-    record(connection, operator.who, "resolve", "effect", effect_id, before, after, operator.request_id)
+    told = {**after, **({"reason": operator.reason} if operator.reason else {})}
+    record(connection, operator.who, "resolve", "effect", effect_id, before, told, operator.request_id)
     return after
+
+
+def resolvable(connection: Connection, effect: Row) -> bool:
+    """Return whether an operator may now resolve this effect, or correct what was said of it."""
+    if effect["state"] == "intent":
+        return not fetch_value(connection, HOLDER_LIVES, effect)
+    return effect["state"] != "applied" or bool(fetch_value(connection, APPLIED_BY_OPERATOR, effect))
 
 
 def _corrects(connection: Connection, effect: Row, happened: bool, reference: str | None) -> bool:

@@ -10,6 +10,7 @@ from rowcall.schedule.expression import Expression, parse
 from rowcall.schedule.moments import duration, moment
 from rowcall.schedule.payload import names_time, rendered
 from rowcall.schedule.times import Times
+from rowcall.schedule.words import schedule_words
 from rowcall.schedule.zones import zone_named
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "names_time",
     "parse",
     "rendered",
+    "schedule_words",
     "zone_named",
 ]

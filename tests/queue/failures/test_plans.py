@@ -8,11 +8,13 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.queue.failures.behind import ATTEMPTS_BEHIND
 from rowcall.queue.failures.count import BATCH, COUNT, DELETE_OLD
 from rowcall.queue.failures.list import FAILURES
 from rowcall.queue.failures.recent import RECENT_ERROR_TYPES
 from rowcall.queue.fragments import IN_ORDER
 from rowcall.queue.queues import COUNTED_MOST
+from rowcall.queue.views.stats import EXAMINED_MOST
 from tests.support.plans import looked_at, plan
 
 MANY = 100_000
@@ -79,3 +81,13 @@ def test_old_counts_are_found_at_the_head_of_the_index(filled: PgConnection) -> 
 def test_the_types_of_recent_errors_are_read_from_the_newest_attempts(filled: PgConnection) -> None:
     nodes = plan(filled, IN_ORDER + RECENT_ERROR_TYPES, {"most": NEW})
     assert looked_at(nodes, "job_attempts") == NEW
+
+
+@pytest.mark.parametrize("error_key", [None, "no such key"])
+def test_the_attempts_behind_a_count_are_found_among_the_newest_failures(
+    filled: PgConnection, error_key: str | None
+) -> None:
+    asked = {"hours": 168, "job_type": "noop", "error_type": "ValueError", "error_key": error_key, "limit": 100}
+    nodes = plan(filled, IN_ORDER + ATTEMPTS_BEHIND, asked)
+    assert looked_at(nodes, "job_attempts") <= EXAMINED_MOST + asked["limit"] + 1  # type: ignore[operator]
+    assert looked_at(nodes) <= EXAMINED_MOST

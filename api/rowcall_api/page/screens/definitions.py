@@ -1,7 +1,10 @@
-"""Definitions: the list, and one with its next times, its last occurrences and its buttons."""
+"""Definitions: the list, and one with its next times, its last occurrences, a preview and its buttons."""
 
 from __future__ import annotations
 
+import secrets
+from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,20 +12,37 @@ import flask
 
 from rowcall import definitions
 from rowcall.base.database import Connection, Row
+from rowcall.base.errors import ScheduleInvalid
 from rowcall.definitions import Content, Precondition, in_words, preview
 from rowcall.job_types import catalogue
 from rowcall.queue.views import cursors
+from rowcall.queue.views.inspect import states_of
+from rowcall.schedule import Outcome
 from rowcall_api.http.auth import operator
 from rowcall_api.http.database import transaction
 from rowcall_api.page import access, words
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import at_once, part
 from rowcall_api.rights import must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
+from rowcall_api.routes.definitions import previewed
 
-# How many nominal times are shown, to come and past.
-COMING, PAST = 5, 30
+# How many nominal times are shown: to come, past, and in a preview.
+COMING, PAST, PREVIEWED = 5, 30, 50
 
 EVENTS = {"pause": definitions.pause, "resume": definitions.resume}
+
+# What an occurrence is called on the screen, besides its outcome: a run that an outage delayed.
+LATE = "late"
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What the form of the preview asks for, the nominal times, and what is wrong with a field."""
+
+    asked: dict[str, str]
+    shown: list[preview.Shown] | None
+    wrong: dict[str, str]
+    more: bool = False
 
 
 @blueprint.get("/definitions", endpoint="definitions")
@@ -46,11 +66,13 @@ def definition(name: str) -> str:
         room="page.definitions",
         row=row,
         content=in_words(definitions.as_sent(content)),
-        zone=content.zone,
         coming=preview.coming(preview.Previewed(name, content, paused), words.now(), COMING),
-        past=part(definitions.occurrences_of, row["id"], PAST),
+        preview=_previewed(row),
+        past=part(_past, row["id"]),
         overdue=part(_overdue, row),
         version=definitions.version_of(row),
+        # So that a form that is sent twice enqueues one run.
+        once=secrets.token_hex(8),
     )
 
 
@@ -71,7 +93,8 @@ def run_definition(name: str) -> flask.typing.ResponseReturnValue:
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))
         must_be_allowed_to_enqueue(connection, content.job_type, content.queue, content.priority)
-        outcome = definitions.run_now(connection, name, catalogue(), operator(), None)
+        once = flask.request.form.get("once") or None
+        outcome = definitions.run_now(connection, name, catalogue(), operator(), once)
     return flask.redirect(flask.url_for("page.run", run_id=outcome.run_id, done="started-now"), 303)
 
 
@@ -86,9 +109,37 @@ def _page(connection: Connection, after_id: int) -> dict[str, Any]:
     }
 
 
+def _past(connection: Connection, definition_id: int) -> dict[str, Any]:
+    """Return the last occurrences, the latest first, each with what became of its run; and how many there are of each.
+
+    A run that was pruned or erased has no status.
+    """
+    rows = definitions.occurrences_of(connection, definition_id, PAST)
+    states = states_of(connection, [row["run_id"] for row in rows if row["run_id"]])
+    shown = [{**row, "word": _word(row), "status": states.get(row["run_id"], {}).get("status")} for row in rows]
+    return {"rows": shown, "counts": Counter(row["word"] for row in shown)}
+
+
+def _word(row: Row) -> str:
+    return LATE if row["outcome"] == Outcome.ENQUEUED and row["reason"] else str(row["outcome"])
+
+
 def _overdue(connection: Connection, row: Row) -> str | None:
     now: datetime = definitions.clock(connection)
     return definitions.overdue(row, definitions.last_tick(connection), now)
+
+
+def _previewed(row: Row) -> Preview:
+    """Return what the form of the preview asks for: times from another start on, or what an outage would do."""
+    asked = {name: flask.request.args.get(name, "").strip() for name in ("from", "asleep")}
+    if not any(asked.values()):
+        return Preview(asked, None, {})
+    query: dict[str, Any] = {name: text for name, text in asked.items() if text}
+    try:
+        shown = previewed({"from": "now", "count": PREVIEWED, **query}, row, words.now())
+    except ScheduleInvalid as error:
+        return Preview(asked, None, {error.field or "from": str(error)})
+    return Preview(asked, shown[:PREVIEWED], {}, len(shown) > PREVIEWED)
 
 
 def _condition() -> Precondition:

@@ -1,11 +1,16 @@
-"""Workers: which there are, and what each does now."""
+"""Workers: which there are, what each does now, what it serves, and which due runs nobody serves."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 import flask
 
 from rowcall.base import settings
-from rowcall.queue.views.workers import list_workers
+from rowcall.base.database import Connection, Row
+from rowcall.base.durations import duration_words
+from rowcall.queue.views.workers import WorkersPage, list_workers
+from rowcall.queue.workers import silence, unserved
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import part
@@ -16,7 +21,25 @@ from rowcall_api.page.reading import part
 def show_all() -> str:
     """Show the workers, the newest first; those that have stopped only on request."""
     stopped = flask.request.args.get("stopped") == "yes"
-    cursor = flask.request.args.get("cursor") or None
     heartbeat = settings.read().heartbeat
-    page = part(list_workers, 50, cursor, heartbeat=heartbeat, stopped=stopped)
-    return flask.render_template("rowcall_page/workers.html", page=page, stopped=stopped)
+    return flask.render_template(
+        "rowcall_page/workers.html",
+        page=part(_page, flask.request.args.get("cursor") or None, heartbeat, stopped),
+        stopped=stopped,
+        gone=duration_words(timedelta(seconds=silence(heartbeat))),
+        unserved=part(unserved, silence(heartbeat)),
+    )
+
+
+def _page(connection: Connection, cursor: str | None, heartbeat: float, stopped: bool) -> WorkersPage:
+    """Return the workers, each with its state in one word."""
+    page = list_workers(connection, 50, cursor, heartbeat=heartbeat, stopped=stopped)
+    return WorkersPage([{**worker, "state": _state(worker)} for worker in page.workers], page.next)
+
+
+def _state(worker: Row) -> str:
+    if worker["stopped_at"]:
+        return "stopped"
+    if not worker["alive"]:
+        return "silent"
+    return "busy" if worker["running"] else "idle"

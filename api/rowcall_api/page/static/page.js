@@ -32,6 +32,15 @@ async function refresh() {
   }
 }
 
+// Times that are shown in the reader's zone too; without a script, that column is in UTC.
+const ownZone = { weekday: "short", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
+for (const time of document.querySelectorAll("time.local")) {
+  time.textContent = new Date(time.dateTime).toLocaleString(undefined, ownZone);
+}
+for (const head of document.querySelectorAll("[data-zone]")) {
+  head.textContent = `Your time, ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+}
+
 function tell(sentence) {
   let note = document.getElementById("stale");
   if (!sentence) return note && note.remove();

@@ -52,8 +52,9 @@ WITH RECURSIVE {LANES}, attempts AS MATERIALIZED ({NOT_COUNTED}
     WHERE status = '{Status.FAILED}' AND (%(queue)s::text IS NULL OR lanes.queue = %(queue)s)
     GROUP BY 1, 2, 3
 )
-SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, example.error, summed.last_hour, summed.last_day,
-    summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
+SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, summed.error_key, example.error,
+    summed.last_hour, summed.last_day, summed.last_week, summed.first_at, summed.last_at, example.run_id,
+    coalesce(retrying.runs, 0) AS retrying,
     (SELECT count(*) < {ADDED_MOST} FROM attempts) AS complete
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
     SELECT attempt.run_id, coalesce(nullif({masked("attempt.error")}, '*'), {first_line("attempt.error")}) AS error

@@ -1,0 +1,42 @@
+"""Reads forms with the schemas of the API, so that the page refuses the same values, with a sentence for each field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import flask
+import marshmallow
+
+from rowcall.access.audit import Operator, wrong_with_reason
+from rowcall_api.http.auth import operator
+
+
+def loaded(schema: marshmallow.Schema, sent: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of a form as a request to the API would have them, and what is wrong with each field."""
+    try:
+        values: dict[str, Any] = schema.load(sent)
+    except marshmallow.ValidationError as error:
+        told: dict[str, Any] = error.normalized_messages()  # type: ignore[no-untyped-call]
+        return {}, {name: " ".join(dict.fromkeys(_sentences(why))) for name, why in told.items()}
+    return values, {}
+
+
+def text(name: str) -> str | None:
+    """Return a field of the form without spaces around it; None if it is empty."""
+    return flask.request.form.get(name, "").strip() or None
+
+
+def with_reason() -> tuple[Operator, dict[str, str]]:
+    """Return the operator with the reason that the form has, and what is wrong with it."""
+    reason = text("reason")
+    if wrong := wrong_with_reason(reason):
+        return operator(), {"reason": wrong}
+    return replace(operator(), reason=reason), {}
+
+
+def _sentences(told: Any) -> list[str]:
+    """Return the sentences inside marshmallow's messages, which may be grouped by the place in a list."""
+    inner = told.values() if isinstance(told, Mapping) else told if isinstance(told, list) else None
+    return [str(told)] if inner is None else [sentence for one in inner for sentence in _sentences(one)]
