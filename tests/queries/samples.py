@@ -78,6 +78,7 @@ SAMPLES = {
     "key_owner": "app",
     "kind": "sms",
     "kinds": "sms",
+    "text": "ada@example.org",
     "finished_after": NOON,
     "finished_before": LATER,
     "forensics": '{"signal": "SIGKILL"}',
