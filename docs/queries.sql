@@ -454,6 +454,178 @@ SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, st
 FROM rowcall.generated_files WHERE id = :'id' AND state = 'applied';
 ROLLBACK;
 
+-- rowcall.effects.find: BY_KEY[sent_emails]
+-- Uses the table's unique index.
+\set idempotency_key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE idempotency_key = :'idempotency_key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[sent_reports]
+-- Uses the table's unique index.
+\set user_id '1'
+\set week_start_date '2026-01-05'
+\set limit '50'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE user_id = :'user_id' AND week_start_date = :'week_start_date' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[payments]
+-- Uses the table's unique index.
+\set idempotency_key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE idempotency_key = :'idempotency_key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[delivered_webhooks]
+-- Uses the table's unique index.
+\set event_id 'invoice-1-paid'
+\set limit '50'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE event_id = :'event_id' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[generated_files]
+-- Uses the table's unique index.
+\set type 'sales'
+\set date '2026-01-05'
+\set key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE type = :'type' AND date = :'date' AND key = :'key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[other_effects]
+-- Uses the table's unique index.
+\set kinds '{"sms"}'
+\set key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE kind = ANY(:'kinds'::text[]) AND key = :'key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[sent_emails]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.sent_emails ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[sent_reports]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.sent_reports ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[payments]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.payments ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[delivered_webhooks]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.delivered_webhooks ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[generated_files]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.generated_files ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[other_effects]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.other_effects ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[sent_emails]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(recipient::text), lower(message_id::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[sent_reports]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[payments]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(invoice_id::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[delivered_webhooks]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(url::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[generated_files]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(path::text), lower(sha256::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[other_effects]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
 -- rowcall.effects.ledger: HOLD
 -- By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
 \set run_id '1'
@@ -3218,6 +3390,18 @@ FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN
     ) AS newest JOIN rowcall.job_attempts AS attempt USING (run_id, lease_no)
 ) AS example ON true
 ORDER BY last_hour DESC, last_day DESC, last_week DESC, last_at DESC, job_type, summed.error_type, summed.error_key;
+ROLLBACK;
+
+-- rowcall.queue.failures.recent: RECENT_ERROR_TYPES
+-- Uses the index job_attempts_failed, from the newest attempt on.
+\set most '20000'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+SELECT DISTINCT error_type FROM (
+    SELECT error_type FROM rowcall.job_attempts
+    WHERE outcome IN ('fail', 'give up', 'expire') ORDER BY ended_at DESC LIMIT :'most'
+) AS newest
+WHERE error_type IS NOT NULL ORDER BY error_type;
 ROLLBACK;
 
 -- rowcall.queue.finish: SUCCEED

@@ -81,6 +81,7 @@ SAMPLES = {
     "kind": "sms",
     "kinds": "sms",
     "hours": "24",
+    "text": "ada@example.org",
     "finished_after": NOON,
     "finished_before": LATER,
     "forensics": '{"signal": "SIGKILL"}',
