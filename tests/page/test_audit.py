@@ -37,7 +37,7 @@ def test_each_kind_of_subject_leads_to_its_screen(browse: Browse, committed: PgC
         assert f"/admin/{address}" in shown.links
     assert "/admin/keys#key-8" in shown.links
     definitions.remove(committed, "nightly", MAKER)
-    removed = admin.get("/audit")
+    removed = admin.get("/audit?action=remove")
     assert "definition nightly" in removed.text
     assert "/admin/definitions/nightly" not in removed.links
 

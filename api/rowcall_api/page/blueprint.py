@@ -52,6 +52,8 @@ SAID = {
     "stop": "The operation stops before its next batch.",
     "continue": "The operation goes on.",
     "revoke": "The key is revoked.",
+    "view": "The view is saved, for all operators.",
+    "view-removed": "The view is removed.",
 }
 
 
