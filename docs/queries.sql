@@ -5,6 +5,9 @@
 --
 --     psql "$DATABASE_URL" --file docs/queries.sql
 --
+-- psql does not accept SQLAlchemy's postgresql+psycopg2://.  If your DATABASE_URL begins with it, write
+-- "$(echo "$DATABASE_URL" | sed s/+psycopg2//)" in place of "$DATABASE_URL".
+--
 -- Each runs in a transaction that is rolled back, so that no row changes.  If a value does not fit the rows of your
 -- database, PostgreSQL refuses that statement, and psql continues with the next one.  EXPLAIN shows a plan.
 
@@ -313,7 +316,7 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- The first tick, and then at most every ten seconds, so that idle workers do not write every second.
+-- Records the first tick, and then one at most every ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
@@ -3373,7 +3376,8 @@ lanes AS (
     GROUP BY 1, 2, 3
 )
 SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, summed.error_key, example.error,
-    summed.last_hour, summed.last_day, summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
+    summed.last_hour, summed.last_day, summed.last_week, summed.first_at, summed.last_at, example.run_id,
+    coalesce(retrying.runs, 0) AS retrying,
     (SELECT count(*) < 10000 FROM attempts) AS complete
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
     SELECT attempt.run_id, coalesce(nullif(regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g'), '*'), left(split_part(attempt.error, chr(10), 1), 200)) AS error
@@ -3604,7 +3608,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 ROLLBACK;
 
 -- rowcall.queue.fragments: WAKE_WORKERS
--- The same as a separate statement, after one that made something due.
+-- The notification as a separate statement, after one that made something due.
 BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
@@ -3729,7 +3733,7 @@ RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog
 ROLLBACK;
 
 -- rowcall.queue.keys.insert: RESERVE_AND_ENQUEUE_ONE
--- The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
+-- The same if the run can also release its natural key: the statement first reserves the idempotency key.
 \set key 'welcome:1'
 \set key_owner 'app'
 \set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
@@ -3877,7 +3881,8 @@ ROLLBACK;
 
 -- rowcall.queue.lease: RENEW
 -- The end of a handler's step: the lease is renewed, and cannot expire before the step commits.  If another step of the
--- same handler has locked the row, this step only holds it, because the two would wait for each other otherwise.
+-- same handler has locked the row, this step only locks it FOR SHARE and does not renew the lease, because otherwise the
+-- two would wait for each other.
 \set seconds '120'
 \set run_id '1'
 \set lease_no '1'
@@ -5758,7 +5763,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5815,7 +5824,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5853,7 +5866,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5891,7 +5908,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -6095,7 +6116,7 @@ SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR pl
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: STATES
--- The same columns of many runs, for requests that wait for one of them to change.
+-- The columns of VERSION of many runs, for requests that wait for one of them to change.
 \set run_ids '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -6154,34 +6175,6 @@ ROLLBACK;
 BEGIN;
 SELECT id FROM rowcall.api_keys
 WHERE id = ANY(:'key_ids'::bigint[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
-ROLLBACK;
-
--- rowcall.queue.views.late: LONGEST_DUE
--- The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
-\set queue 'default'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE 
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL AND queue = :'queue' ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = :'queue' AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due AS MATERIALIZED (
-    SELECT run.* FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, run_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
-        ORDER BY run_at, id LIMIT 1000
-    ) AS run
-), first AS (
-    SELECT id, job_type, run_at FROM due ORDER BY run_at, id LIMIT 1
-)
-SELECT first.id, first.job_type, first.run_at, now() - first.run_at AS late,
-    (SELECT least(count(*), 1000)::integer FROM due WHERE due.job_type = first.job_type) AS runs
-FROM first;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[created]
@@ -7350,8 +7343,8 @@ ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
 -- Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
--- for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
--- whether the sleep had already ended, so that others no longer notified the worker.
+-- for the row, because the worker's leases would wait too.  The final SELECT sees the row as it was before the update,
+-- and returns whether the sleep had already ended: then others no longer notified the worker.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;

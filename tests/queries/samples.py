@@ -61,7 +61,6 @@ SAMPLES = {
     "declared": '{"mail": 2}',
     "definition": "nightly",
     "definition_id": "1",
-    "definition_ids": "1",
     "delay": "30",
     "due": "1",
     "error": "the mail server is away",
