@@ -40,7 +40,7 @@ WIDTH, HEIGHT = 1280, 800
 HEIGHT_MOST = 1500
 
 # The page has few colours.
-COLOURS = 96
+COLOURS = 192
 
 
 def draw_page(images: Path) -> None:
