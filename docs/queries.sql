@@ -5,6 +5,9 @@
 --
 --     psql "$DATABASE_URL" --file docs/queries.sql
 --
+-- psql does not accept SQLAlchemy's postgresql+psycopg2://.  If your DATABASE_URL begins with it, write
+-- "$(echo "$DATABASE_URL" | sed s/+psycopg2//)" in place of "$DATABASE_URL".
+--
 -- Each runs in a transaction that is rolled back, so that no row changes.  If a value does not fit the rows of your
 -- database, PostgreSQL refuses that statement, and psql continues with the next one.  EXPLAIN shows a plan.
 
@@ -313,7 +316,7 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- The first tick, and then at most every ten seconds, so that idle workers do not write every second.
+-- Records the first tick, and then one at most every ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
@@ -3567,7 +3570,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 ROLLBACK;
 
 -- rowcall.queue.fragments: WAKE_WORKERS
--- The same as a separate statement, after one that made something due.
+-- The notification as a separate statement, after one that made something due.
 BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
@@ -3692,7 +3695,7 @@ RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog
 ROLLBACK;
 
 -- rowcall.queue.keys.insert: RESERVE_AND_ENQUEUE_ONE
--- The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
+-- The same if the run can also release its natural key: the statement first reserves the idempotency key.
 \set key 'welcome:1'
 \set key_owner 'app'
 \set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
@@ -3840,7 +3843,8 @@ ROLLBACK;
 
 -- rowcall.queue.lease: RENEW
 -- The end of a handler's step: the lease is renewed, and cannot expire before the step commits.  If another step of the
--- same handler has locked the row, this step only holds it, because the two would wait for each other otherwise.
+-- same handler has locked the row, this step only locks it FOR SHARE and does not renew the lease, because otherwise the
+-- two would wait for each other.
 \set seconds '120'
 \set run_id '1'
 \set lease_no '1'
@@ -5721,7 +5725,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5778,7 +5786,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5816,7 +5828,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5854,7 +5870,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -6058,7 +6078,7 @@ SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR pl
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: STATES
--- The same columns of many runs, for requests that wait for one of them to change.
+-- The columns of VERSION of many runs, for requests that wait for one of them to change.
 \set run_ids '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -7285,8 +7305,8 @@ ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
 -- Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
--- for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
--- whether the sleep had already ended, so that others no longer notified the worker.
+-- for the row, because the worker's leases would wait too.  The final SELECT sees the row as it was before the update,
+-- and returns whether the sleep had already ended: then others no longer notified the worker.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;

@@ -92,9 +92,10 @@ def _warn_of_unknown_runs(target: str) -> None:
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         left = fetch_value(connection, UNKNOWN_LATER, {"types": types})
     if left:
-        runs = f"{left} unfinished {'run' if left == 1 else 'runs'} of {' and '.join(types)}"
+        runs, them = ("1 unfinished run", "it") if left == 1 else (f"{left} unfinished runs", "them")
+        unknown = f"the job type of {runs} ({', '.join(types)})"
         cancel = " and ".join(f"`rowcall runs cancel --type {name}`" for name in types)
-        click.echo(f"rowcall: the older version does not know {runs}: cancel them with {cancel}", err=True)
+        click.echo(f"rowcall: the older version does not know {unknown}: cancel {them} with {cancel}", err=True)
 
 
 def _goes_back(target: str) -> bool:

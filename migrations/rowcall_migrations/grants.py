@@ -80,10 +80,17 @@ API = {
 
 ROLES = {"enqueue": ENQUEUE, "worker": WORKER, "api": API}
 
-HEAD = """\
+# A part of the head of each printed script.
+HOW_TO_RUN = """\
+--   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE "$DATABASE_URL"
+-- psql does not accept SQLAlchemy's postgresql+psycopg2://.  If your DATABASE_URL begins with it, write
+-- "$(echo "$DATABASE_URL" | sed s/+psycopg2//)" in place of "$DATABASE_URL".
+"""
+
+HEAD = f"""\
 -- Rowcall's roles: run this as the owner of the tables, with the right to create roles, and again after each migration.
---   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
--- If programs connect with other roles, grant these roles to them: GRANT {worker} TO the_role_that_connects;
+{HOW_TO_RUN}\
+-- If programs connect with other roles, grant these roles to them: GRANT {{worker}} TO the_role_that_connects;
 BEGIN;
 -- A database's default privileges may have granted these rights to everybody.
 REVOKE ALL ON SCHEMA rowcall FROM PUBLIC;

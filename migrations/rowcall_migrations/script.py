@@ -8,11 +8,12 @@ from alembic import command
 
 from rowcall.base.errors import SchemaMismatch
 from rowcall.schema import REVISION
+from rowcall_migrations.grants import HOW_TO_RUN
 from rowcall_migrations.versions_folder import alembic_config, indexes_at, oldest_first, scripts
 
-HEAD = """\
--- Migrates Rowcall's schema from {before} to {after}.  Run it as the role that will own the tables:
---   psql --no-psqlrc --set ON_ERROR_STOP=1 --file FILE DATABASE_URL
+HEAD = f"""\
+-- Migrates Rowcall's schema from {{before}} to {{after}}.  Run it as the role that will own the tables:
+{HOW_TO_RUN}\
 -- `rowcall migrate --grants` prints a script with the rights that other roles need.
 """
 

@@ -9,6 +9,7 @@ import pytest
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from tests.definitions.making import kept
 from tests.support.processes import rowcall
 from tests.support.terminal import on_terminal
 
@@ -31,6 +32,18 @@ def test_the_list_fits_100_columns_and_says_what_changed_the_newest_first(enviro
     assert "queue    mail" in paused  # a queue has a name, and no id
     assert " pause " in paused
     assert "max_running - > 3" in limited
+
+
+def test_a_definition_is_named_and_its_id_finds_its_changes(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        kept(connection, "weekly")
+        kept(connection, "monthly")
+    listed = "\n".join(on_terminal(environment, "audit", "--subject", "definition"))
+    assert "definition  weekly " in listed
+    assert "definition  monthly " in listed
+    shown = json.loads(rowcall(environment, "definitions", "show", "weekly", "--json").stdout)
+    found = rowcall(environment, "audit", "--subject", "definition", "--subject-id", str(shown["id"]), "--json")
+    assert [change["subject_name"] for change in json.loads(found.stdout)] == ["weekly"]
 
 
 def test_the_options_select_and_json_has_all_fields(environment: dict[str, str]) -> None:

@@ -53,8 +53,8 @@ def test_a_migration_back_names_the_runs_that_the_older_version_does_not_know(
         run_in(connection, Status.QUEUED, job_type="'carry_out_operation'")
     told = " ".join(rowcall(here, "migrate", "--to", "0001", "--yes").stderr.split())
     assert told == (
-        "rowcall: the older version does not know 1 unfinished run of carry_out_operation: cancel them with `rowcall"
-        " runs cancel --type carry_out_operation`"
+        "rowcall: the older version does not know the job type of 1 unfinished run (carry_out_operation): cancel it"
+        " with `rowcall runs cancel --type carry_out_operation`"
     )
 
 

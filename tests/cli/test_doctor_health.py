@@ -107,8 +107,8 @@ def test_due_runs_in_a_queue_that_is_limited_to_none(well: dict[str, str], fresh
 @pytest.mark.parametrize(
     ("state", "subject", "sentence"),
     [
-        ("unknown", "effects", "1 of sent_emails have an unknown outcome"),
-        ("intent", "open effects", "1 of sent_emails may have happened, and their runs died"),
+        ("unknown", "effects", "unknown outcomes: 1 of sent_emails; "),
+        ("intent", "open effects", "effects that may have happened, of runs that died or were cancelled"),
     ],
 )
 def test_effects_that_wait_for_an_operator(
@@ -132,6 +132,11 @@ def test_a_definition_that_the_code_declares_and_nobody_has_applied(well: dict[s
     assert wrong(well)["definitions"] == (
         "the code declares prune_runs, but the database does not have it: run `rowcall migrate`, or `rowcall"
         " definitions apply`"
+    )
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "DELETE FROM rowcall.job_definitions WHERE name = 'expire_keys'")
+    assert wrong(well)["definitions"].startswith(
+        "the code declares expire_keys, prune_runs, but the database does not have them: "
     )
 
 

@@ -122,12 +122,12 @@ def test_a_dry_run_counts_and_changes_nothing(environment: dict[str, str]) -> No
 def test_a_run_that_has_not_finished_is_named_and_the_others_are_erased(environment: dict[str, str]) -> None:
     first, *_ = runs_of(environment)
     with database.transaction(environment["DATABASE_URL"]) as connection:
-        waiting = run_in(connection, Status.QUEUED, payload="""'{"user_id": 7}'""")["id"]
+        one, two = (run_in(connection, Status.QUEUED, payload="""'{"user_id": 7}'""")["id"] for _ in range(2))
     ended = rowcall(environment, "erase", "--payload", '{"user_id": 7}', "--yes")
     assert (ended.returncode, ended.stdout) == (1, "runs erased: 2; effects erased: 0; definitions erased: 0\n")
     assert ended.stderr == (
-        f"rowcall: matching runs that have not finished: 1 (run {waiting}); wait for them, or `rowcall runs cancel"
-        f" {waiting}`\n"
+        f"rowcall: matching runs that have not finished: 2 (runs {two}, {one}); wait for them, or `rowcall runs cancel"
+        f" {two}`\n"
     )
     assert sql(environment, f"SELECT payload FROM rowcall.job_runs WHERE id = {first}") == [{"payload": {}}]
 

@@ -72,6 +72,12 @@ def test_a_command_changes_all_that_match_without_a_worker(environment: dict[str
     assert [row["reason"] for row in shown(environment, "list")] == ["mail is back", None]
 
 
+def test_a_limit_that_leaves_one_run_says_so(environment: dict[str, str], fresh_url: str) -> None:
+    made(fresh_url, Status.DEAD, Status.DEAD)
+    told = rowcall(environment, "runs", "retry", "--all", "--limit", "1").stderr
+    assert told == "1 more matches: repeat the command to change it too\n"
+
+
 EFFECTS = """
 INSERT INTO rowcall.{table} (idempotency_key, run_id, lease_no, content_hash, state)
 SELECT '{state}:' || run_id || number, run_id, 1, '', '{state}'
@@ -183,7 +189,7 @@ def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh
     )
     assert found(fresh_url, runs) == ["dead", "dead", "queued"]
     told = rowcall(environment, "operations", "show", "1").stdout
-    assert f"its canary, run {runs[-1]}, was changed, and is queued now; the operation waits for an operator" in told
+    assert f"its canary, run {runs[-1]}, was changed, and its status is now queued; the operation waits for" in told
     assert "try: rowcall operations continue 1" in told
     goes_on = rowcall(environment, "operations", "continue", "1").stdout
     assert "workers carry it out: `rowcall operations show 1` shows their progress" in goes_on
@@ -212,6 +218,8 @@ def test_an_operation_that_no_worker_carries_out_says_so(environment: dict[str, 
     made(fresh_url, Status.DEAD)
     left = rowcall(environment, "runs", "retry", "--all", "--no-wait").stdout
     assert left.startswith("operation 1 is running: 1 matched, 0 changed\nworkers carry it out")
+    canary = rowcall(environment, "runs", "retry", "--all", "--canary", "--no-wait").stdout
+    assert canary.startswith("operation 2 is trying its canary: 1 matched, 0 changed\nworkers carry it out")
     rowcall(environment, "queues", "pause", "maintenance")
     told = rowcall(environment, "operations", "show", "1").stdout
     assert "queue maintenance has been paused since" in told

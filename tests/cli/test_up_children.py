@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from rowcall.cli.up.children import Child, stop_children
-from rowcall.cli.up.processes import Stop
+from rowcall.cli.up.stop import Stop
 
 
 def check_until(child: Child, line: int) -> bool:

@@ -23,7 +23,17 @@ from rowcall_example.demo.runs import Shown
 from tests.support.rows import run_in
 
 DEMO = Shown([], "added 20 users", {7: "this charge is declined on purpose: `rowcall runs retry 7` charges it"})
-RUNNING = Running("http://127.0.0.1:8000", "postgresql://127.0.0.1:1/none", "17.2", "", None, {"id": 1}, DEMO, ())
+RUNNING = Running(
+    "http://127.0.0.1:8000",
+    "http://127.0.0.1:8000/admin/link/once",
+    "postgresql://127.0.0.1:1/none",
+    "17.2",
+    "",
+    None,
+    {"id": 1},
+    DEMO,
+    (),
+)
 
 
 def run(run_id: int, status: str, **more: Any) -> dict[str, Any]:
@@ -80,7 +90,7 @@ def test_the_view_fits_the_terminal_whatever_is_in_it(columns: int, lines: int) 
     assert lines - 3 <= len(shown) < lines or len(shown) == 36, "a large terminal has room for more than is shown"
     assert max(map(len, shown)) < columns
     assert shown[0].startswith("Rowcall is up.")
-    assert shown[-1] == "  open http://127.0.0.1:8000/docs in a browser"
+    assert shown[-1] == "  open http://127.0.0.1:8000/admin/link/once"
     assert [line for line in shown if " mail " in line]
 
 

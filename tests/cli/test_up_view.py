@@ -22,7 +22,7 @@ __all__ = ["beside", "home"]  # fixtures
 UP = ("up", "--yes", "--port", "0")
 
 # The last line of the view once it is whole.
-WHOLE = r"^  open http://127\.0\.0\.1:\d+/docs in a browser$"
+WHOLE = r"^  open http://127\.0\.0\.1:\d+/admin/link/[A-Za-z0-9_-]{22}$"
 
 
 def whole_view(terminal: LiveTerminal) -> list[str]:
@@ -145,7 +145,7 @@ def test_ctrl_c_ends_a_start_that_is_not_finished(beside: dict[str, str]) -> Non
 
 TWO_SIGNALS = """
 import os, signal
-from rowcall.cli.up.processes import Stop, listen_to_signals
+from rowcall.cli.up.stop import Stop, listen_to_signals
 listen_to_signals()
 try:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -162,9 +162,39 @@ def test_of_two_signals_at_once_the_second_is_ignored_without_a_word() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "stopped\n", "")
 
 
+IN_A_WRITE = """
+import io, signal, sys
+from rich.text import Text
+from rowcall.cli.up.live.screen import Screen
+from rowcall.cli.up.stop import Stop, listen_to_signals
+
+class Terminal(io.StringIO):
+    def write(self, text):
+        written = super().write(text)
+        if "the view" in text:
+            signal.raise_signal(signal.SIGINT)
+        return written
+
+out, sys.stdout = sys.stdout, Terminal()
+listen_to_signals()
+screen = Screen(Text("the view"))
+try:
+    screen.open()
+except Stop:
+    screen.close()
+    print(sys.stdout.getvalue().count("the view"), file=out)
+"""
+
+
+def test_a_signal_that_comes_in_the_middle_of_drawing_leaves_nothing_of_the_view() -> None:
+    ended = subprocess.run([sys.executable, "-c", IN_A_WRITE], capture_output=True, text=True, check=False)
+    # rich draws it once more before it removes it.
+    assert (ended.returncode, ended.stdout) == (0, "2\n"), ended.stderr
+
+
 HANGUP = """
 import os, signal
-from rowcall.cli.up.processes import listen_to_signals
+from rowcall.cli.up.stop import listen_to_signals
 listen_to_signals()
 os.kill(os.getpid(), signal.SIGHUP)
 print("alive")

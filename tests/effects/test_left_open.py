@@ -38,8 +38,8 @@ def test_a_run_that_ended_with_an_open_effect_is_named(connection: PgConnection,
     run_id = left_open(connection, status)
     found = open_effects(connection)
     assert not found.good
-    assert found.message.startswith("1 of sent_emails may have happened, and their runs died or were cancelled")
-    assert f"(run {run_id})" in found.message
+    wanted = f"effects that may have happened, of runs that died or were cancelled (run {run_id}): 1 of sent_emails; "
+    assert found.message.startswith(wanted)
 
 
 def test_a_run_that_was_cancelled_by_force_is_explained_by_its_effect_which_can_be_resolved(

@@ -93,7 +93,10 @@ def test_a_copy_can_be_checked(machine: Machine) -> None:
     machine.type(DUMP)
     name = parse_dsn(machine.url)["dbname"]
     copy = CHECK.replace("shop_check", f"{name}_check")
-    copy = copy.replace(f"postgresql://localhost/{name}_check", machine.url.replace(name, f"{name}_check"))
+    # An app on SQLAlchemy 2.1 can import its models only with this form.
+    written, driver = f"postgresql+psycopg2://localhost/{name}_check", "postgresql+psycopg2:"
+    assert f"DATABASE_URL={written} rowcall doctor" in copy
+    copy = copy.replace(written, machine.url.replace(name, f"{name}_check").replace("postgresql:", driver, 1))
     try:
         told = machine.type(copy.replace("rowcall doctor", "rowcall doctor || true"))
     finally:

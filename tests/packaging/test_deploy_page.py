@@ -18,9 +18,16 @@ from psycopg2.extensions import parse_dsn
 
 from rowcall.base import database
 from rowcall.base.database import fetch_value
+from rowcall_migrations.grants import as_grants
+from rowcall_migrations.script import as_sql
 from tests.support.page import Reader, blocks
 from tests.support.processes import LIMIT_SECONDS, ROOT, wait_until
 from tests.support.roles import role
+
+REMEDY = (
+    'If your DATABASE_URL begins with it, write "$(echo "$DATABASE_URL" | sed s/+psycopg2//)"'
+    ' in place of "$DATABASE_URL".'
+)
 
 START, PRINTED, REMOVE, REMOVE_ROLES = blocks("deploy.md", "sh")
 
@@ -93,13 +100,29 @@ def test_the_owner_removes_the_roles_with_their_rights_on_an_apps_own_tables(
         assert not fetch_value(connection, "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'removed%%'", {})
 
 
-@pytest.mark.parametrize(
-    ("page", "program"), [("backup.md", "pg_dump"), ("deploy.md", "psql"), ("database.md", "psql")]
-)
-def test_the_pages_say_what_to_give_to_postgresqls_programs(
-    page: str, program: str, tmp_path: Path, empty_url: str
-) -> None:
-    [written] = re.findall("write\n`(.*)` in place of", (ROOT / "docs" / page).read_text())
+def texts() -> dict[str, str]:
+    """Return the texts that show commands: pages, the changes of each version, and scripts for psql."""
+    files = (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "docs" / "queries.sql")
+    versions = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
+    return {
+        **{file.name: file.read_text() for file in files},
+        **{version.splitlines()[0]: version for version in versions},
+        "migrate --sql": as_sql(None),
+        "migrate --grants": as_grants(()),
+    }
+
+
+def test_where_postgresqls_programs_get_the_url_its_other_form_is_explained() -> None:
+    given = {name: text for name, text in texts().items() if re.search(r"(psql|pg_\w+)\b.*\$DATABASE_URL", text)}
+    assert {"backup.md", "queries.sql", "migrate --sql", "migrate --grants"} < given.keys()
+    for name, text in given.items():
+        words = " ".join(text.replace("`", "").replace("\n--", "\n").split())
+        assert f"does not accept SQLAlchemy's postgresql+psycopg2://. {REMEDY}" in words, name
+
+
+@pytest.mark.parametrize("program", ["pg_dump", "psql"])
+def test_postgresqls_programs_accept_what_the_remedy_gives_them(program: str, tmp_path: Path, empty_url: str) -> None:
+    [written] = re.findall('write (".*") in place of', REMEDY)
     driver = empty_url.replace("postgresql:", "postgresql+psycopg2:", 1)
     folder = Reader(tmp_path, DATABASE_URL=driver)
     folder.type(f'{program} "$DATABASE_URL" < /dev/null', code=1 if program == "pg_dump" else 2)

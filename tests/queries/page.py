@@ -15,6 +15,9 @@ HEAD = """\
 --
 --     psql "$DATABASE_URL" --file docs/queries.sql
 --
+-- psql does not accept SQLAlchemy's postgresql+psycopg2://.  If your DATABASE_URL begins with it, write
+-- "$(echo "$DATABASE_URL" | sed s/+psycopg2//)" in place of "$DATABASE_URL".
+--
 -- Each runs in a transaction that is rolled back, so that no row changes.  If a value does not fit the rows of your
 -- database, PostgreSQL refuses that statement, and psql continues with the next one.  EXPLAIN shows a plan.
 """

@@ -182,7 +182,7 @@ COLUMNS = {
     },
     "operations": {
         "action": "`retry`, `cancel`, `run_now` or `reschedule`.",
-        "filter": "The filter as it was sent, without the criteria that were left out.",
+        "filter": "The filter of the request, with only the criteria that it named.",
         "run_at": "For a reschedule: the new `run_at` of its runs.",
         "max_runs": "It changes at most this many runs; NULL means all that match.",
         "canary": "Whether its first run is changed alone.",
@@ -249,7 +249,8 @@ OF_EVERY_EFFECT = {
     "content_hash": "The hash of the content; the same key with different content is refused.",
     "provider_reference": "The provider's id for it.",
     "refusal": "Why it was refused, or why its outcome is unknown.",
-    "generation": "Incremented each time it is permanently refused, so that a later try is a new generation.",
+    "generation": "Incremented each time it is permanently refused, or an operator records that it did not happen, so"
+    " that a later try is a new generation.",
     "intent_at": "When it was first tried; after a refusal, when it was first tried again.",
     "applied_at": "When it was recorded as done.",
 }

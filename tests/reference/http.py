@@ -82,6 +82,6 @@ def form(document: Schema, schema: Schema) -> str:
 
 
 def meaning(described: Schema) -> str:
-    """Return the description, after whether the value is required."""
+    """Return the description; if the value is required, it begins with "required"."""
     text = described.get("description") or described.get("schema", {}).get("description", "")
     return f"required. {text}".strip() if described.get("required") else text

@@ -32,8 +32,9 @@ MEANINGS = {
     LogEvent.RUN_DEAD: "A run was given up; an operator can retry it.",
     LogEvent.RUN_SNOOZED: "The handler asked to wait; the attempt does not count.",
     LogEvent.RUN_RELEASED: "The worker stops and gives back a run whose handler has started; the attempt counts.",
-    LogEvent.RUN_LEFT: "The worker could not write the end of an attempt; the lease will expire.",
-    LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs continue.",
+    LogEvent.RUN_LEFT: "The worker could not write the end of an attempt, or give back a run; its lease will expire.",
+    LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs themselves"
+    " are not affected.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
     LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
     LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",
@@ -49,7 +50,7 @@ MEANINGS = {
     LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace period.",
     LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` ended. It also has"
     " `claimed`, `succeeded`, `failed`, `dead` and `seconds`.",
-    LogEvent.WORKER_ENDED: "A second signal ended the worker; these runs stay running until their leases expire.",
+    LogEvent.WORKER_ENDED: "A later signal ended the worker; these runs stay running until their leases expire.",
 }
 
 

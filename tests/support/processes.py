@@ -92,6 +92,16 @@ def read_until(process: subprocess.Popen[str], event: str) -> None:
     raise AssertionError(f"the process ended without logging {event!r}")
 
 
+def insist(process: subprocess.Popen[str]) -> None:
+    """Send SIGTERM until the process has ended."""
+
+    def ended() -> bool:
+        process.terminate()
+        return process.poll() is not None
+
+    wait_until(ended, "it ends")
+
+
 def freeze(process: subprocess.Popen[str]) -> None:
     """Stop it with SIGSTOP, and wait: on a busy machine, some threads go on for a while after the signal."""
     process.send_signal(signal.SIGSTOP)

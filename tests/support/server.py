@@ -67,7 +67,7 @@ def own_server(folder: Path) -> Iterator[OwnServer]:
 
 
 def let_connect(server_url: str, url: str, allowed: bool) -> None:
-    """Let the database accept new connections, or refuse them as one that is away does."""
+    """Let the database accept new connections, or refuse them, like one that is unavailable."""
     connection = database.connect(server_url)
     connection.autocommit = True
     with connection.cursor() as cursor:

@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from rowcall.base.child_processes import own_command
-from rowcall_worker.runtime.signals import StopSignal
+from rowcall_worker.runtime import signals
+from rowcall_worker.runtime.signals import ONE_REQUEST_SECONDS, StopSignal
 from tests.support.processes import (
     LIMIT_SECONDS,
     NOHUP,
     children_of,
     from_a_fork,
     ignores,
+    insist,
     read_until,
     rowcall,
     running,
@@ -47,6 +49,23 @@ def test_a_signal_that_comes_while_the_main_thread_holds_the_lock_of_what_wakes_
         return f"{stop.name} {woken.is_set()}"
 
     assert from_a_fork(outcome) == "SIGTERM True"
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(0.0, False), (ONE_REQUEST_SECONDS, False), (2.0, True)])
+def test_signals_that_come_together_are_one_request_and_a_later_one_ends_it_at_once(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, ends: bool
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(signals, "elapsed", lambda: now[0])
+
+    def outcome() -> str:
+        stop = StopSignal(lambda: None, lambda: None)
+        signal.raise_signal(signal.SIGTERM)
+        now[0] += seconds
+        signal.raise_signal(signal.SIGTERM)
+        return stop.name
+
+    assert from_a_fork(outcome) == ("" if ends else "SIGTERM")
 
 
 @pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
@@ -97,7 +116,7 @@ def test_a_second_signal_names_the_runs_that_are_left_and_the_end_of_their_lease
             shop.wait_for_knock(run_id)
         worker.terminate()
         read_until(worker, "worker stopping")
-        worker.terminate()
+        insist(worker)
         said, _ = worker.communicate()
     assert worker.returncode == 128 + signal.SIGTERM
     [line] = map(json.loads, said.splitlines())

@@ -13,7 +13,7 @@ import pytest
 from rowcall import queue
 from rowcall.base import database
 from rowcall.status import Status
-from tests.support.processes import APPS, ROOT, read_until, rowcall, start, wait_until
+from tests.support.processes import APPS, ROOT, insist, read_until, rowcall, start, wait_until
 from tests.support.rows import row_of, run_in
 
 PACK = "shop_pack"
@@ -188,7 +188,7 @@ def test_a_second_signal_ends_it_at_once(shop: dict[str, str]) -> None:
     wait_until(lambda: row(shop, run_id)["progress"], "the handler has started")
     worker.terminate()
     read_until(worker, "worker stopping")
-    worker.terminate()
+    insist(worker)
     worker.communicate()
     assert worker.returncode == 128 + signal.SIGTERM
 

@@ -66,7 +66,8 @@ def worker_command() -> None:
 def run_command(processes: int, **options: Any) -> None:
     """Keep performing due runs until SIGTERM, Ctrl-C or a closed terminal; running handlers may finish.
 
-    A second SIGTERM or Ctrl-C stops at once, and names the runs that are left until their leases expire.
+    Another SIGTERM or Ctrl-C, more than a second later, stops at once, and names the runs that are left until their
+    leases expire.
     """
     if processes > 1:
         from rowcall_worker.runtime.supervisor import supervise_processes

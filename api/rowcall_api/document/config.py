@@ -7,7 +7,7 @@ from typing import Any
 from rowcall import __version__
 
 DESCRIPTION = """
-Enqueue runs, see their results, and change them.
+Enqueue runs, change them, and see their results.
 
 Every request needs a key, sent as `Authorization: Bearer rc_...`; `rowcall keys create NAME --scope SCOPE` creates one.
 Times are in RFC 3339 format with an offset. Every error is a problem document (RFC 9457) with a stable `type`.

@@ -62,7 +62,7 @@ def id_in_a_path(converter: IntegerConverter) -> dict[str, Any]:
 # only the id.
 SPARSE_PAGE = {
     "type": "object",
-    "description": "A page whose entries have only the fields that `fields` names, and those that tell them apart.",
+    "description": "A page whose entries have only the fields that `fields` names, and those that identify an entry.",
     "properties": {
         "items": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
         "next": {"type": ["string", "null"]},
@@ -73,7 +73,7 @@ SPARSE_PAGE_NAME = "SparsePage"
 
 
 def may_be_sparse(answers: Mapping[Any, Any]) -> None:
-    """Say that an answer to a request with `fields` may have fewer fields."""
+    """Say that the response to a request with `fields` may have fewer fields."""
     for answer in answers.values():
         for content in answer.get("content", {}).values() if isinstance(answer, dict) else ():
             whole = content["schema"]

@@ -102,6 +102,11 @@ class Operation:
         return self.method == "post" and self.scope == "operate" and named
 
     @property
+    def takes_natural_key(self) -> bool:
+        """Whether a natural key that another run holds can forbid the operation too."""
+        return self.steers and self.path.startswith("/v1/runs/") and self.path.endswith(("/retry", "/clone"))
+
+    @property
     def changes_keys(self) -> bool:
         """Whether the operation creates or ends a key."""
         return self.method == "post" and self.path.startswith("/v1/keys")
@@ -149,7 +154,14 @@ COMMON = (
         409,
         "Conflict",
         "The current status does not allow this: see `current_status` and `allowed_events`.",
-        lambda operation: operation.steers,
+        lambda operation: operation.steers and not operation.takes_natural_key,
+    ),
+    Common(
+        409,
+        "RunConflict",
+        "The current status does not allow this (see `current_status` and `allowed_events`), or another run holds the"
+        " natural key: `detail` says which.",
+        lambda operation: operation.takes_natural_key,
     ),
     Common(
         409,

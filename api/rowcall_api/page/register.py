@@ -61,7 +61,7 @@ def register(app: flask.Flask, settings: Settings, url: str) -> None:
 
 
 def front() -> flask.typing.ResponseReturnValue:
-    """Lead a browser from the address of the server to the page; an app may have a route of its own here."""
+    """Redirect / to the page; an app may replace this with its own route."""
     return flask.redirect("admin")
 
 

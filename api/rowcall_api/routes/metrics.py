@@ -70,8 +70,8 @@ QUEUES_UNLISTED = (
 
 EFFECTS_UNKNOWN = (
     "Effects with an unknown outcome, at most 1000. Alert above 0: an operator must resolve them;"
-    " `rowcall effects list --state unknown` lists them. Effects that a cancelled run had begun are not among them;"
-    " `rowcall doctor` names those."
+    " `rowcall effects list --state unknown` lists them. Effects in the state `intent` of dead and cancelled"
+    " runs are not among them; `rowcall doctor` names those."
 )
 
 OF_THE_WHOLE = (

@@ -84,7 +84,7 @@ def list_runs(query: dict[str, Any]) -> dict[str, Any]:
 def show_run(
     headers: dict[str, Any], query: dict[str, Any], run_id: int
 ) -> tuple[Row | flask.Response, int, dict[str, str]]:
-    """Show one run, at once or with `wait` when it has ended.
+    """Show one run; with `wait`, first wait until it ends.
 
     With `wait` and `If-None-Match`, the response also comes when the ETag changes.  The response for a running run is
     never 304, because its ETag does not cover its progress.

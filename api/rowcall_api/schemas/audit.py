@@ -28,6 +28,9 @@ class AuditSchema(AnswerSchema):
     subject_id = fields.Integer(
         allow_none=True, metadata={"description": "Null for queues, which have only a name, and for the database."}
     )
+    subject_name = fields.String(
+        allow_none=True, metadata={"description": "The name of the definition or queue; null for other subjects."}
+    )
     before = fields.Raw(allow_none=True, metadata={"description": "The affected fields, before the change."})
     after = fields.Raw(allow_none=True, metadata={"description": "The same fields, after the change."})
     request_id = fields.String(

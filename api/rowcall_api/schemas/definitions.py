@@ -23,6 +23,10 @@ class StateSchema(Schema):
     """The state of a definition, besides its content."""
 
     name = fields.String(dump_only=True)
+    id = fields.Integer(
+        dump_only=True,
+        metadata={"description": "The `definition_id` of its runs, and the `subject_id` of its audited changes."},
+    )
     revision = fields.Integer(dump_only=True, metadata={"description": "Grows with every change of the content."})
     managed_by = fields.String(
         dump_only=True,

@@ -30,8 +30,8 @@ class EffectSchema(AnswerSchema):
     lease_no = fields.Integer(metadata={"description": "The lease number of the last attempt that began it."})
     generation = fields.Integer(
         metadata={
-            "description": "Incremented each time the effect is permanently refused, so that a later try is a new"
-            " generation."
+            "description": "Incremented each time the effect is permanently refused, or an operator records that it"
+            " did not happen, so that a later try is a new generation."
         }
     )
     reference = fields.String(allow_none=True, metadata={"description": "The provider's id for it."})

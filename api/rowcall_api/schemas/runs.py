@@ -31,7 +31,7 @@ def tagged(run: Row) -> dict[str, str]:
 
 
 class WholeRequestSchema(Schema):
-    """A request for a run: if it is refused, the answer also names what the core would refuse."""
+    """A request for a run: if it is refused, the response also names what `enqueue` would refuse."""
 
     error_messages = {"type": NOT_AN_OBJECT}  # noqa: RUF012 - marshmallow's
 

@@ -46,8 +46,8 @@ class WorkerSchema(AnswerSchema):
     stopped_at = fields.AwareDateTime(allow_none=True)
     alive = fields.Boolean(
         metadata={
-            "description": "It has not stopped, and has not missed two heartbeats. A worker that is not alive is"
-            " listed until its last heartbeat is 150 seconds old (three times ROWCALL_HEARTBEAT, if that is"
+            "description": "It has not stopped, and has not missed two heartbeats. A worker that has not stopped"
+            " is listed until its last heartbeat is 150 seconds old (three times ROWCALL_HEARTBEAT, if that is"
             " longer)."
         }
     )

@@ -18,7 +18,10 @@ SESSION = timedelta(hours=12)
 LINK = timedelta(minutes=10)
 
 # Only this form is looked up.
-TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+TOKEN = re.compile(r"[A-Za-z0-9_-]{22,43}")
+
+# A link is short enough for a terminal; it works once, and not for long.
+SESSION_BYTES, LINK_BYTES = 32, 16
 
 BEGIN = """
 WITH expired AS (DELETE FROM rowcall.page_sessions WHERE expires_at <= now())
@@ -77,12 +80,12 @@ def end_session(connection: Connection, token: str) -> None:
 
 
 def _begin(connection: Connection, key_id: int, is_link: bool, lifetime: timedelta) -> str:
-    token = secrets.token_urlsafe(32)
+    token = secrets.token_urlsafe(LINK_BYTES if is_link else SESSION_BYTES)
     values = {"token": hashed(token), "key_id": key_id, "is_link": is_link, "lifetime": lifetime}
     fetch_all(connection, BEGIN, values)
     return token
 
 
 def hashed(token: str) -> bytes:
-    """Return the hash that is stored; a fast one is enough, because nobody can guess 256 random bits."""
+    """Return the hash that is stored; a fast one is enough, because nobody can guess 128 random bits."""
     return hashlib.sha256(token.encode()).digest()

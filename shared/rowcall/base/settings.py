@@ -53,8 +53,9 @@ class Settings:
         "ROWCALL_POSTGRES",
         one_of("auto", "machine", "wheel"),
         None,
-        "Which programs the local server uses: the machine's, the wheel's, or the first found (auto). If it is set,"
-        " every command creates a local server where there is none; otherwise only `rowcall up` does.",
+        "Which PostgreSQL programs the local server uses: `machine` (those installed on this machine), `wheel` (those"
+        " of the extra `local`), or `auto` (the first of these that it finds). If it is set, every command creates a"
+        " local server where there is none; otherwise only `rowcall up` does.",
     )
     postgres_port: int = _setting(
         "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the local server on loopback; 0 picks a free port."

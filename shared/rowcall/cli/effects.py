@@ -151,9 +151,9 @@ def after_restore_command(yes: bool, as_json: bool) -> None:
     with command_transaction() as connection:
         working = _workers(connection)
     consequence = "for all existing runs, effects that must not be repeated will wait for your decision"
-    confirm(f"{consequence}, while {working}: stop them first" if working else consequence, yes)
+    confirm(f"{consequence}, while {working}: stop every worker first" if working else consequence, yes)
     if working and yes:
-        click.echo(wrapped(f"rowcall: {working}: stop them, and repeat the command", errors=True), err=True)
+        click.echo(wrapped(f"rowcall: {working}: stop every worker, and repeat the command", errors=True), err=True)
     with command_transaction() as connection:
         counts = restored(connection, operator())
     if as_json:

@@ -6,6 +6,7 @@ import click
 
 from rowcall.base import settings
 from rowcall.base.database import Row
+from rowcall.base.errors.sentences import has_status
 from rowcall.cli.runs.filtered import in_words
 from rowcall.cli.runs.many import counts, report
 from rowcall.cli.session import command_transaction, operator
@@ -52,7 +53,7 @@ def show_command(operation_id: int, as_json: bool) -> None:
     if as_json:
         show_json({**operation, "waiting": waiting and waiting._asdict()})
         return
-    click.echo(f"operation {operation_id} is {operation['status']}: {counts(operation)}")
+    click.echo(f"operation {operation_id} {has_status(operation['status'])}: {counts(operation)}")
     if waiting:
         click.echo(wrapped(waiting.message))
     click.echo()

@@ -94,7 +94,7 @@ UNDECIDABLE = (RowcallError, psycopg2.DataError, psycopg2.IntegrityError)
 
 MOVE_ON = "UPDATE rowcall.job_definitions SET next_run_at = %(next_at)s WHERE id = %(definition_id)s"
 
-# The first tick, and then at most every ten seconds, so that idle workers do not write every second.
+# Records the first tick, and then one at most every ten seconds, so that idle workers do not write every second.
 BEAT = """
 WITH before AS (
     SELECT ticked_at FROM rowcall.schedule_ticks WHERE worker IS NULL OR ticked_at < now() - interval '10 seconds'

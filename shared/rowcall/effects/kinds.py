@@ -125,7 +125,8 @@ class Effect:
     """One effect in the ledger.
 
     `again` says that an earlier attempt may have performed it already.  `generation` grows with each permanent
-    refusal.  `refusal` is why it was refused, or why its outcome is unknown.
+    refusal, and when an operator records that it did not happen.  `refusal` is why it was refused, or why its outcome
+    is unknown.
     """
 
     kind: Kind

@@ -110,21 +110,28 @@ def app_module(app: str, name: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:  # an app's sys.exit() would end the process without a word
         if isinstance(error, ModuleNotFoundError) and f"{app}.{name}.".startswith(f"{error.name}."):
-            raise DeclarationError(
-                f"ROWCALL_APP is {app!r}, and there is no module {app}.{name}{_remedy(app, name)}"
-            ) from None
+            raise DeclarationError(f"ROWCALL_APP is {app!r}, {_missing(app, name)}") from None
         raise DeclarationError(
             f"ROWCALL_APP is {app!r}, and importing {app}.{name} failed{_line_of(error, app)}:"
             f" {type(error).__name__}: {error}{_driver(error)}"
         ) from error
 
 
-def _remedy(app: str, name: str) -> str:
-    """Say which file to write if the package is there, else where Python would find it."""
-    places = [str(place) for place in getattr(sys.modules.get(app), "__path__", ())]
+def _missing(app: str, name: str) -> str:
+    """Say which file to write if the app is a package or a single file, else where Python would find the package."""
+    found = sys.modules.get(app)
+    places = [str(place) for place in getattr(found, "__path__", ())]
     if places:
-        return f": write {Path(places[0], name)}.py"
-    return " on Python's path: start Rowcall in the folder that contains the package, or install it"
+        return f"and there is no module {app}.{name}: write {Path(places[0], name)}.py"
+    if file := getattr(found, "__file__", None):
+        return (
+            f"which is the file {file} and not a package: make a package, such as {Path.cwd() / 'jobs'}/ with"
+            f" {name}.py, and set ROWCALL_APP=jobs"
+        )
+    return (
+        f"and there is no module {app}.{name} on Python's path: start Rowcall in the folder that contains the package,"
+        " or install it"
+    )
 
 
 def _driver(error: BaseException) -> str:

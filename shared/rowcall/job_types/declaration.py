@@ -137,7 +137,9 @@ class JobType:
     def checked(self, payload: object) -> dict[str, Any]:
         """Check the payload against the schema, and return it with defaults and as JSON-compatible data."""
         if not isinstance(payload, Mapping):
-            raise RunInvalid({"payload": f"must be an object (a dict of names and values), and is: {payload!r:.60}"})
+            # The value itself could be a person's data, and errors go to logs.
+            kind = type(payload).__name__
+            raise RunInvalid({"payload": f"must be an object (a dict of names and values), and is of type {kind}"})
         try:
             schema = self._schema
             refuse_mistaken(schema, payload)

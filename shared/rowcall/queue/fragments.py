@@ -34,5 +34,5 @@ CHANNEL = "rowcall_due"
 # search_path.
 WAKE = f"pg_catalog.pg_notify('{CHANNEL}', '')"
 
-# The same as a separate statement, after one that made something due.
+# The notification as a separate statement, after one that made something due.
 WAKE_WORKERS = f"SELECT {WAKE}"

@@ -44,7 +44,8 @@ HELD = f"""id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)
             AND status IN {sources_of(Event.HEARTBEAT)}"""
 
 # The end of a handler's step: the lease is renewed, and cannot expire before the step commits.  If another step of the
-# same handler has locked the row, this step only holds it, because the two would wait for each other otherwise.
+# same handler has locked the row, this step only locks it FOR SHARE and does not renew the lease, because otherwise the
+# two would wait for each other.
 RENEW = f"""
 WITH renewed AS (
     UPDATE rowcall.job_runs AS run

@@ -27,8 +27,8 @@ VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_ty
 """
 
 # Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
-# for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
-# whether the sleep had already ended, so that others no longer notified the worker.
+# for the row, because the worker's leases would wait too.  The final SELECT sees the row as it was before the update,
+# and returns whether the sleep had already ended: then others no longer notified the worker.
 ALIVE = """
 WITH beat AS (
     UPDATE rowcall.workers

@@ -23,7 +23,7 @@ operations = Table(
     metadata,
     id_column(),
     Column("action", Text, nullable=False),
-    # The filter as the operator sent it, without the criteria that were left out.
+    # The filter as the operator sent it, with only the criteria that it named.
     Column("filter", JSONB, nullable=False),
     # For a reschedule: the new run_at of the runs.
     moment("run_at"),

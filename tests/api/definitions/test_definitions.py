@@ -31,7 +31,7 @@ def test_a_definition_is_made_with_201_and_kept_with_200(call: Call, path: str, 
 
 
 def test_an_answer_has_every_field_and_times_with_offset(nightly: dict[str, Any], call: Call, path: str) -> None:
-    state = {"name", "revision", "managed_by", "next_run_at", "paused_at", "created_at", "updated_at"}
+    state = {"id", "name", "revision", "managed_by", "next_run_at", "paused_at", "created_at", "updated_at"}
     assert set(nightly) == {*SENT, *state}
     assert (nightly["catch_up"], nightly["overlap"]) == ("latest", "skip")
     assert (nightly["max_lateness"], nightly["jitter"], nightly["queue"]) == (21600.0, 0.0, None)

@@ -104,6 +104,12 @@ def test_the_bounds_of_a_run_are_those_that_are_kept(
         assert call("POST", "/v1/runs", json={"job_type": "noop", name: value}).status_code == status
 
 
+@pytest.mark.parametrize("action", ["retry", "clone"])
+def test_what_brings_a_natural_key_back_may_be_refused_because_of_it(described: dict[str, Any], action: str) -> None:
+    refusal = described["paths"][f"/v1/runs/{{run_id}}/{action}"]["post"]["responses"]["409"]["$ref"].split("/")[-1]
+    assert "another run holds the natural key" in described["components"]["responses"][refusal]["description"]
+
+
 def test_every_answer_has_an_example_that_fits_its_schema(described: dict[str, Any]) -> None:
     answering = set()
     for operation in operations(described):

@@ -21,6 +21,17 @@ def test_a_change_is_listed_with_its_request_and_what_it_changed(
     assert (change["before"]["status"], change["after"]["status"]) == ("queued", "cancelled")
 
 
+def test_definitions_and_queues_are_named(call: Call, there: There) -> None:
+    call("POST", there.path("/v1/definitions/{name}/pause"), "steer")
+    call("POST", there.path("/v1/definitions/{name}/resume"), "steer")
+    call("POST", "/v1/queues/mail/resume")
+    newest = told(call("GET", "/v1/audit?limit=2"))["items"]
+    assert [(change["subject"], change["subject_name"]) for change in newest] == [
+        ("queue", "mail"),
+        ("definition", "nightly"),
+    ]
+
+
 def test_the_list_goes_on_at_its_cursor_with_the_same_filters(call: Call, refused: Call) -> None:
     for _ in range(3):
         call("POST", "/v1/queues/mail/resume")

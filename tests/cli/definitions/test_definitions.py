@@ -67,14 +67,14 @@ def test_a_broken_definition_is_listed_with_its_problem_and_hides_no_other_one(a
 def test_a_table_shows_each_definition_with_what_is_due_by_its_own_clock(applied: Say) -> None:
     heading, *rows = cells(applied("list"))
     assert heading == [
-        *("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at", "revision", "managed_by")
+        *("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at", "revision", "managed_by", "id")
     ]
     assert [row[:4] for row in rows] == [
         ["hand", "noop", "-", "UTC"],
         ["hourly", "noop", "0 * * * *", "UTC"],
         ["nightly", "cleanup_nightly", "30 2 * * *", "Europe/Berlin"],
     ]
-    assert rows[0][4:] == ["-", "-", "1", "file"]
+    assert rows[0][4:-1] == ["-", "-", "1", "file"]
     assert " 02:30:00+0" in rows[2][4]
 
 
@@ -82,7 +82,7 @@ def test_programs_get_the_content_as_it_can_be_sent_again_and_the_state(applied:
     hand, hourly, nightly = json.loads(well(applied("list", "--json")))
     assert (hand["schedule"], hand["next_run_at"], hourly["name"]) == (None, None, "hourly")
     assert (nightly["max_lateness"], nightly["jitter"], nightly["payload"]) == (21600.0, 90.0, {"day": "{date-1}"})
-    assert set(nightly) >= {"revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at"}
+    assert set(nightly) >= {"id", "revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at"}
     assert json.loads(well(applied("show", "nightly", "--json"))) == {**nightly, "occurrences": []}
 
 

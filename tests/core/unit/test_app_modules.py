@@ -35,6 +35,22 @@ def test_a_package_without_handlers_is_told_which_file_to_write(app: Path) -> No
         app_module(app.name, "handlers")
 
 
+@pytest.mark.parametrize("name", ["job_types", "handlers"])
+def test_an_app_in_one_file_is_told_to_make_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    app = f"app_in_one_file_for_{name}"
+    (tmp_path / f"{app}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeclarationError) as raised:
+        app_module(app, name)
+    assert str(raised.value) == (
+        f"ROWCALL_APP is {app!r}, which is the file {tmp_path}/{app}.py and not a package: make a package, such as"
+        f" {tmp_path}/jobs/ with {name}.py, and set ROWCALL_APP=jobs"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "has_remedy"),
     [("from sqlalchemy import create_engine as e; e('postgresql+psycopg://')", True), ("import psycopg", False)],

@@ -9,6 +9,7 @@ import pytest
 from rowcall import queue
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import RunPruned, TransitionRefused
+from rowcall.base.errors.sentences import has_status
 from rowcall.queue import Lease, LeaseRenewal
 from rowcall.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.queue.database.acts import (
@@ -262,7 +263,7 @@ def test_a_refused_operator_is_told_the_status_and_what_it_allows(connection: Pg
     with pytest.raises(TransitionRefused) as refusal:
         ACTS[refused](connection, run)
     assert (refusal.value.status, refusal.value.allowed) == (status, allowed(status, Who.OPERATOR))
-    assert f"run {run['id']} is {status}" in str(refusal.value)
+    assert f"run {run['id']} {has_status(status)}" in str(refusal.value)
 
 
 @pytest.mark.parametrize("act", [ACTS[Event.RETRY], ACTS[Event.RUN_NOW], ACTS[Event.CANCEL], steered(queue.clone)])
@@ -273,7 +274,7 @@ def test_a_pruned_run_cannot_be_done_again_and_the_refusal_says_what_can(
     run = run_in(connection, status, pruned_at="'2026-03-29 12:00+00'")
     with pytest.raises(
         RunPruned,
-        match=f"run {run['id']} is {status} .its payload was pruned on 2026-03-29.: .* is not allowed now;"
+        match=f"run {run['id']} {has_status(status)} .its payload was pruned on 2026-03-29.: .* is not allowed now;"
         " allowed: enqueuing a new run with its payload .if you still have it. and with another key or none",
     ):
         act(connection, run)

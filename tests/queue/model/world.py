@@ -59,7 +59,7 @@ class World:
         return self.runs[run_id]
 
     def forget_last_snooze(self, run: Run) -> None:
-        """Delete the last snooze: of several snoozes in a row, the history keeps the last."""
+        """Delete the snooze before this one: of several in a row, the history keeps only the last."""
         of_run = [attempt for attempt in self.attempts if attempt["run_id"] == run.id]
         if of_run and of_run[-1]["outcome"] == Event.SNOOZE:
             self.attempts.remove(of_run[-1])

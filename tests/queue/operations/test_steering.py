@@ -11,6 +11,7 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid, OperationKeyConflict, OperationNotFound, OperationRefused, RunInvalid
+from rowcall.base.errors.sentences import has_status
 from rowcall.queue import operations
 from rowcall.queue.operations import Action, OperationStatus
 from rowcall.queue.operations.carry_out import KEPT, REFUSALS_KEPT
@@ -134,7 +135,9 @@ def test_a_status_either_allows_an_event_or_names_what_it_allows(
         assert STEER[event](connection, operation_id, OPERATOR)["status"] != status
         return
     before = operations.get_operation(connection, operation_id)
-    with pytest.raises(OperationRefused, match=f"operation {operation_id} is {status}: {event} is not allowed now"):
+    with pytest.raises(
+        OperationRefused, match=f"operation {operation_id} {has_status(status)}: {event} is not allowed"
+    ):
         STEER[event](connection, operation_id, OPERATOR)
     assert operations.get_operation(connection, operation_id) == before
     assert len(audited(connection, operation_id)) == 1
@@ -244,7 +247,7 @@ def test_an_operation_says_what_it_waits_for(connection: PgConnection) -> None:
     canary = finish(connection, operation_id)["canary_run_id"]
     waiting = why()
     assert waiting == (
-        f"its canary, run {canary}, was changed, and is queued now; the operation waits for an operator",
+        f"its canary, run {canary}, was changed, and its status is now queued; the operation waits for an operator",
         (f"rowcall runs show {canary}", f"rowcall operations continue {operation_id}"),
     )
     operations.stop(connection, operation_id, OPERATOR)

@@ -13,9 +13,11 @@ from rowcall.access.audit import SUBJECTS, record
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import FilterInvalid
+from rowcall.definitions import remove
 from rowcall.queue.views import cursors
 from rowcall.queue.views.audit import IN_ORDER, OF_ALL, OF_SUBJECT, AuditFilter, list_audit
 from rowcall.queue.views.pages import Order
+from tests.definitions.making import OPERATOR, kept
 from tests.support.plans import looked_at, plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -89,6 +91,27 @@ def test_what_a_change_affected_is_shown_before_and_after(connection: PgConnecti
     record(connection, "cli:ada", "limit", "queue", None, {"max_running": 1}, {"max_running": 2}, "request-1")
     [row] = list_audit(connection, AuditFilter()).rows
     assert (row["before"], row["after"], row["request_id"]) == ({"max_running": 1}, {"max_running": 2}, "request-1")
+
+
+def test_definitions_and_queues_are_named_removed_ones_too(connection: PgConnection) -> None:
+    weekly = kept(connection, "weekly")["id"]
+    remove(connection, "weekly", OPERATOR)
+    written(connection, action="erase", subject="definition", subject_id=weekly)
+    written(connection, subject="run", subject_id=weekly)
+    record(connection, "cli:ada", "limit", "queue", None, {"name": "mail"}, {"name": "mail"})
+    record(connection, "cli:ada", "remove", "queue", None, {"name": "mail"}, None)
+    record(connection, "cli:ada", "create", "key", 3, None, {"name": "billing"})
+    rows = list_audit(connection, AuditFilter(), order=Order.ASC).rows
+    assert [(row["action"], row["subject"], row["subject_name"]) for row in rows] == [
+        ("create", "definition", "weekly"),
+        ("remove", "definition", "weekly"),
+        ("erase", "definition", "weekly"),
+        ("retry", "run", None),
+        ("limit", "queue", "mail"),
+        ("remove", "queue", "mail"),
+        ("create", "key", None),
+    ]
+    assert list_audit(connection, AuditFilter(subject="definition", subject_id=weekly)).rows == rows[2::-1]
 
 
 @pytest.mark.parametrize(

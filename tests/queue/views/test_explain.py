@@ -96,6 +96,9 @@ def test_a_run_beside_a_suspect_that_runs_alone_waits_for_it_if_every_worker_doe
     assert f"runs a suspect alone (run {alone['id']})" in explain(connection, run["id"], {}, HEARTBEAT).message
     register(connection, Registration("worker-2", "host", 1, "1", None, ["noop"], 10))
     assert "first in queue line" in explain(connection, run["id"], {}, HEARTBEAT).message
+    second = run_in(connection, Status.RUNNING, suspect="2", locked_by="'worker-2'")
+    named = f"(runs {alone['id']}, {second['id']})"
+    assert f"runs a suspect alone {named}" in explain(connection, run["id"], {}, HEARTBEAT).message
 
 
 def test_a_run_that_is_not_due_yet(connection: PgConnection) -> None:

@@ -107,7 +107,7 @@ def _check(kind: Kind, perform: object) -> None:
 def until_recorded(
     transaction: Transaction, check_lease: Callable[[], None], write: Callable[[PgConnection], Recorded]
 ) -> Recorded:
-    """Write in a transaction; repeat it until the database confirms, or the deadline of the lease."""
+    """Write in a transaction; repeat it until the database confirms it, or the lease is over."""
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:

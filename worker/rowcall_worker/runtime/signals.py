@@ -1,4 +1,4 @@
-"""Handles signals: the first asks the worker to stop, the second ends it at once."""
+"""Handles signals: the first asks the worker to stop, a later one ends it at once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from queue import SimpleQueue
 from types import FrameType
 
 from rowcall.base.child_processes import stop_signals
+from rowcall.base.clock import elapsed
 
 # The exit code of a process that this signal ended, as a shell reports it.
 ENDED_BY_SIGNAL = 128
+
+# Signals that come so soon after the first are one request: `timeout` signals a process and then its group, and a
+# service manager signals a supervisor, which passes the signal on, and each of its workers.
+ONE_REQUEST_SECONDS = 1.0
 
 
 class StopSignal:
@@ -37,9 +42,10 @@ class StopSignal:
 
     def _receive(self, number: int, _: FrameType | None) -> None:
         if not self.asked:
-            self.asked, self.name = True, signal.Signals(number).name
+            self.asked, self.name, self._asked_at = True, signal.Signals(number).name, elapsed()
             self._heard.put(None)
-        elif number != signal.SIGHUP:  # when a terminal closes, both its shell and the kernel may send it
+        # When a terminal closes, both its shell and the kernel may send SIGHUP.
+        elif number != signal.SIGHUP and elapsed() - self._asked_at > ONE_REQUEST_SECONDS:
             try:
                 if not self._ending:  # a third signal ends a worker whose log nobody reads
                     self._ending = True

@@ -13,6 +13,7 @@ import pytest
 from rowcall import __version__
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import CancelRequested, Permanent, Retry, RowcallError, RunNotFound, Snooze
+from rowcall.base.errors.sentences import has_status
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall.queue import Claimed, ClaimRequest, claim_suspect, exchange, explain, get_run, sweep, unclaim
@@ -172,4 +173,4 @@ class Performer:
         if told.status == Status.DEAD:
             advice = "; rowcall.retry() queues it again"
         why = f"{told.message}{advice}"
-        return f"run {run_id} of {row['job_type']} is {told.status} and a worker would not claim it now: {why}"
+        return f"run {run_id} of {row['job_type']} {has_status(told.status)} and a worker would not claim it now: {why}"

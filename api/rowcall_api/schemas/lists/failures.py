@@ -62,6 +62,6 @@ class FailureListSchema(AnswerSchema):
     complete = fields.Boolean(
         metadata={
             "description": f"False while {ADDED_MOST} or more failures have not been counted yet, such as after a"
-            " migration or during a burst of failures; the newest of them are included."
+            f" migration or during a burst of failures: only the newest {ADDED_MOST} of these are then included."
         }
     )

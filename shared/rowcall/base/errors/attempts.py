@@ -37,7 +37,7 @@ class TimeLimitExceeded(RowcallError):
 
 
 class TooManyStuck(RowcallError):
-    """As many handlers as the worker has threads are stuck beyond their time limits."""
+    """As many handlers are stuck beyond their time limits as the worker has threads."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rowcall.base.errors.process import RowcallError
+from rowcall.base.errors.sentences import has_status
 
 
 class OperationNotFound(RowcallError):
@@ -21,7 +22,7 @@ class OperationRefused(RowcallError):
         self.status = status
         self.allowed = tuple(allowed)
         super().__init__(
-            f"operation {operation_id} is {status}: {event} is not allowed now;"
+            f"operation {operation_id} {has_status(status)}: {event} is not allowed now;"
             f" allowed: {', '.join(self.allowed) or 'nothing'}"
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from rowcall.base.errors.process import RowcallError
-from rowcall.base.errors.sentences import Fault, did_you_mean, sentence
+from rowcall.base.errors.sentences import Fault, did_you_mean, has_status, sentence
 
 
 class JobTypeUnknown(RowcallError):
@@ -203,7 +203,7 @@ class TransitionRefused(RowcallError):
         self.allowed = tuple(allowed)
         because = f" ({reason})" if reason else ""
         super().__init__(
-            f"run {run_id} is {status}{because}: {event} is not allowed now;"
+            f"run {run_id} {has_status(status)}{because}: {event} is not allowed now;"
             f" allowed: {', '.join(self.allowed) or instead}"
         )
 

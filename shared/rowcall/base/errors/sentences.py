@@ -1,4 +1,4 @@
-"""The sentences of errors: what is wrong with a value, for people and for programs, and the name that was meant."""
+"""The sentences of errors: what is wrong with a value, which status something has, and the name that was meant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ COMPARED_CHARACTERS = 100
 
 # Indented lines, and the period before them.
 HINT = re.compile(r"\.?((?:\n[ \t]+\S.*)+)")
+
+# The statuses that cannot follow "is": of runs, and of operations.
+VERBS = {"succeeded": "has succeeded", "canary": "is trying its canary"}
 
 
 class Fault(str):
@@ -25,6 +28,11 @@ class Fault(str):
         fault = super().__new__(cls, text)
         fault.code = code
         return fault
+
+
+def has_status(status: str) -> str:
+    """Say which status something has: "is dead", but "has succeeded"."""
+    return VERBS.get(status, f"is {status}")
 
 
 def sentence(wrong: object) -> str:

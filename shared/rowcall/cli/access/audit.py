@@ -23,7 +23,11 @@ MORE = ("id", "request_id")
 @click.option("--who", help="Only changes by this caller: api:NAME or cli:USER.")
 @click.option("--action", help="Only this action, such as retry or pause.")
 @click.option("--subject", type=click.Choice(SUBJECTS), help="Only changes of this kind of subject.")
-@click.option("--subject-id", type=click.IntRange(1), help="Only changes of the subject with this id.")
+@click.option(
+    "--subject-id",
+    type=click.IntRange(1),
+    help="Only changes of the subject with this id.  `rowcall definitions show` has that of a definition.",
+)
 @click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")
 @click.option("--before", type=Moment(past=True), help="Only changes before this time.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
@@ -41,15 +45,10 @@ def audit_command(limit: int, table: Table, **criteria: Any) -> None:
     if table.as_json:
         show_json(rows)
         return
-    listed = [{**row, "subject_id": _which(row), "changes": _changes(row)} for row in rows]
+    listed = [{**row, "subject_id": row["subject_name"] or row["subject_id"], "changes": _changes(row)} for row in rows]
     given = [f"--{name.replace('_', '-')} {shown(value)}" for name, value in criteria.items() if value is not None]
     empty = f"no changes match {' '.join(given)}" if given else "no operator has changed anything"
     table.show(listed, LISTED, now, empty, MORE)
-
-
-def _which(row: Row) -> object:
-    """Return the id of the subject, or the name of one that has no id: a queue."""
-    return row["subject_id"] or ((row["after"] or row["before"]) or {}).get("name")
 
 
 def _changes(row: Row) -> list[str]:

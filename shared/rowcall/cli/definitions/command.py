@@ -23,11 +23,11 @@ from rowcall.queue import get_run
 from rowcall.schedule import zone_named
 
 LISTED = ("name", "job_type", "schedule", "time_zone", "next_run_at", "paused_at")
-MORE = ("revision", "managed_by")
+MORE = ("revision", "managed_by", "id")
 # The columns that a narrow terminal drops first, to keep the next time.
 SPARE = ("paused_at", "time_zone", "job_type")
 OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason")
-STATE = ("revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
+STATE = ("id", "revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
 NONE_PASSED = "no nominal time has passed yet"
 NEXT_TICK = "the next tick decides it"

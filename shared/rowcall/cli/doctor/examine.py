@@ -74,7 +74,7 @@ def emails(settings: Settings) -> Finding:
     if settings.smtp is None:
         message = f"written to {settings.mail_folder}, not sent: set ROWCALL_SMTP_URL to send them"
         return Finding("emails", True, message)
-    return Finding("emails", True, f"sent through {settings.smtp.host}")
+    return Finding("emails", True, f"will be sent through {settings.smtp.host} (not tried)")
 
 
 def api_port(settings: Settings) -> Finding:

@@ -155,7 +155,7 @@ def unknown_effects(connection: PgConnection) -> Finding:
     return Finding(
         "effects",
         False,
-        f"{_counted(counts)} have an unknown outcome: `rowcall effects list --state unknown` shows them; find out what"
+        f"unknown outcomes: {_counted(counts)}; `rowcall effects list --state unknown` shows them; find out what"
         " happened, and record it with `rowcall effects resolve`",
     )
 
@@ -169,10 +169,10 @@ def open_effects(connection: PgConnection) -> Finding:
     return Finding(
         "open effects",
         False,
-        f"{_counted({row['kind']: row['effects'] for row in rows})} may have happened, and their runs died or were"
-        f" cancelled ({_named(runs)}): `rowcall effects list --state intent` shows them; find out what happened, and"
-        " record it with `rowcall effects resolve`, or run `rowcall runs retry ID`, which follows the policy of the"
-        " kind",
+        f"effects that may have happened, of runs that died or were cancelled ({_named(runs)}):"
+        f" {_counted({row['kind']: row['effects'] for row in rows})}; `rowcall effects list --state intent` shows them;"
+        " find out what happened, and record it with `rowcall effects resolve`, or run `rowcall runs retry ID`, which"
+        " follows the policy of the kind",
     )
 
 
@@ -204,7 +204,10 @@ def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
     rows = {row["name"]: row for row in definitions.list_definitions(connection)}
     if missing := sorted(catalogue.definitions.keys() - rows):
         named = ", ".join(missing[:NAMED_MOST]) + (", ..." if len(missing) > NAMED_MOST else "")
-        return Finding("definitions", False, f"the code declares {named}, but the database does not have it: {APPLY}")
+        them = "it" if len(missing) == 1 else "them"
+        return Finding(
+            "definitions", False, f"the code declares {named}, but the database does not have {them}: {APPLY}"
+        )
     wrong = {name: problem for name, row in rows.items() if (problem := definitions.problem_of(row, catalogue))}
     if not wrong:
         return Finding("definitions", True, "the nominal times of each can be decided here")

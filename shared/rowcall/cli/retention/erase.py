@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -66,9 +66,8 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
     else:
         click.echo((_PREVIEW if dry_run else _DONE).format(**counts))
     if doubtful:
-        shown = ", ".join(map(str, doubtful[:10])) + (", ..." if len(doubtful) > 10 else "")
         click.echo(
-            f"rowcall: effects of these runs may have happened: run {shown}; `rowcall effects list --run"
+            f"rowcall: effects of these runs may have happened: {_named(doubtful)}; `rowcall effects list --run"
             f" {doubtful[0]}` shows them, and an erased run cannot be retried",
             err=True,
         )
@@ -134,14 +133,18 @@ def _pages(connection: Connection, run_ids: tuple[int, ...], criteria: Filter) -
             return
 
 
+def _named(runs: Sequence[int]) -> str:
+    named = ", ".join(map(str, runs[:10])) + (", ..." if len(runs) > 10 else "")
+    return f"{'run' if len(runs) == 1 else 'runs'} {named}"
+
+
 def _complain(locked: int, unfinished: list[int], definitions: list[str]) -> None:
     """Fail if the data of a run or a definition that matches is still there."""
     reasons = []
     if unfinished:
-        shown = ", ".join(map(str, unfinished[:10])) + (", ..." if len(unfinished) > 10 else "")
         reasons.append(
-            f"matching runs that have not finished: {len(unfinished)} (run {shown}); wait for them, or `rowcall runs"
-            f" cancel {unfinished[0]}`"
+            f"matching runs that have not finished: {len(unfinished)} ({_named(unfinished)}); wait for them, or"
+            f" `rowcall runs cancel {unfinished[0]}`"
         )
     if locked:
         reasons.append(f"matching runs that other transactions have locked: {locked}; run the same command again")

@@ -13,6 +13,7 @@ import click
 from rowcall import effects
 from rowcall.base.database import Row, commit
 from rowcall.base.errors import RowcallError
+from rowcall.base.errors.sentences import has_status
 from rowcall.cli.runs.filtered import misspelt
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.output import show_json, wrapped
@@ -74,7 +75,8 @@ class Many:
         report(operation, as_json)
         if found.left_out:
             least = "" if found.counted_all else "at least "
-            click.echo(f"{least}{found.left_out:,} more match: repeat the command to change them too", err=True)
+            match, them = ("matches", "it") if found.left_out == 1 else ("match", "them")
+            click.echo(f"{least}{found.left_out:,} more {match}: repeat the command to change {them} too", err=True)
         if operation["refused"]:
             many = "1 run was" if operation["refused"] == 1 else f"{operation['refused']:,} runs were"
             reasons = f"`rowcall operations refusals {operation['id']}` gives the reasons"
@@ -127,7 +129,7 @@ def report(operation: Row, as_json: bool) -> None:
         show_json(public(operation))
         return
     number, status = operation["id"], operation["status"]
-    click.echo(f"operation {number} is {status}: {counts(operation)}")
+    click.echo(f"operation {number} {has_status(status)}: {counts(operation)}")
     if status == operations.OperationStatus.WAITING:
         click.echo(
             f"its canary is run {operation['canary_run_id']}: `rowcall operations continue {number}` changes the others"

@@ -88,7 +88,7 @@ def shown(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text on one line; what would control the terminal is escaped, because payloads and errors may hold it."""
+    """Return the text on one line, with control characters escaped, because payloads and errors may contain some."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 

@@ -28,7 +28,7 @@ def alone(home: Path, pid: int) -> Iterator[None]:
 
 
 def note_api(home: Path, url: str) -> None:
-    """Note where the API is, for who tries to start another one."""
+    """Note where the API is, so that the refusal of a second `up` can name it."""
     with suppress(OSError), _file(home).open("a") as file:
         file.write(f", API {url}")
 

@@ -19,13 +19,18 @@ from rowcall.cli.terminal.output import in_foreground
 from rowcall.cli.up.alone import alone
 from rowcall.cli.up.children import wait
 from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
-from rowcall.cli.up.processes import Running, Stop, up
+from rowcall.cli.up.processes import Running, up
 from rowcall.cli.up.reports import Reports
+from rowcall.cli.up.stop import Stop
 from rowcall.local_postgres.url import named
 
 
 @click.command("up")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port of the API.  [default: 8000, or a free one]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port of the API.  [default: ROWCALL_API_PORT if it is set; else 8000, or a free port]",
+)
 @click.option("--with-parent", is_flag=True, help="Stop when the parent process ends, even if it was killed.")
 @yes_option
 def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
@@ -106,6 +111,8 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         "",
         "Rowcall is up.",
         "",
+        f"  page        {running.page}",
+        "              signs you in, once and within 10 minutes; later, sign in with the key",
         f"  API         {running.api}   (its docs: {running.api}/docs; a key for it is in {chosen.home / 'api_key'})",
         *([f"              {running.moved}"] if running.moved else ()),
         f"  PostgreSQL  {running.version}, {place[0]}",

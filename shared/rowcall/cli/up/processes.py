@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
 
 import psycopg2
 import psycopg2.extensions
@@ -23,8 +22,9 @@ import psycopg2.extensions
 from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
+from rowcall.access.page_sessions import make_link
 from rowcall.base import database
-from rowcall.base.child_processes import own_command, stop_signals
+from rowcall.base.child_processes import own_command
 from rowcall.base.database import Row
 from rowcall.base.errors import PortInUse, RowcallError
 from rowcall.base.listeners import listen, url_of
@@ -34,6 +34,7 @@ from rowcall.cli.up.children import POLL_SECONDS, Child, check_all, start_child,
 from rowcall.cli.up.demo import Asked, Demo, asked, prepared, program, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
+from rowcall.cli.up.stop import listen_to_signals
 from rowcall.definitions import apply_code, clock
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
@@ -61,9 +62,13 @@ KEY_GRACE = timedelta(hours=24)
 
 @dataclass(frozen=True)
 class Running:
-    """What `up` has started, for the lines or the view that show it; `moved` says why the API has another port."""
+    """What `up` has started, for the lines or the view that show it.
+
+    `page` is a one-time link to the operator's page; `moved` says why the API has another port.
+    """
 
     api: str
+    page: str
     postgres: str
     version: str
     key: str
@@ -80,10 +85,6 @@ class Running:
             return f"{program()} types"
         queue = f" --queue {self.queue}" if self.queue else ""
         return f"{program()} enqueue noop {shlex.quote(json.dumps(FIRST_PAYLOAD))}{queue}"
-
-
-class Stop(BaseException):
-    """A signal (Ctrl-C, SIGTERM or SIGHUP) asks `up` to stop."""
 
 
 @contextmanager
@@ -109,7 +110,7 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
             moved = _moved(settings, listener, port)
             handed = ["api", "--listener", str(listener.fileno())]
             # On SIGTERM, gunicorn first finishes its requests; on SIGQUIT, it exits at once.
-            children.append(start_child(handed, signal.SIGQUIT, reports, handed=[listener.fileno()]))
+            children.append(start_child(handed, signal.SIGQUIT, reports, _named(settings), [listener.fileno()]))
         demo = prepared(settings, url)
         environment = demo.environment if demo else {}
         if demo:
@@ -122,25 +123,11 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         reports.started(API, api)
         with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key", own)
+            page = f"{api}/admin/link/{make_link(connection, api_keys.id_of(connection, key))}"
         first_run = _first_run(url, children, own)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
-        yield Running(api, url, version, key, own, first_run, shown, children, moved)
-
-
-def listen_to_signals() -> None:
-    """Raise Stop at the first signal, and ignore further ones during cleanup."""
-    stopped = False
-
-    def stop(_: int, __: FrameType | None) -> None:
-        # Not by SIG_IGN: Python would print an error for a signal that came just before.
-        nonlocal stopped
-        if not stopped:
-            stopped = True
-            raise Stop
-
-    for number in stop_signals():
-        signal.signal(number, stop)
+        yield Running(api, page, url, version, key, own, first_run, shown, children, moved)
 
 
 def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:
@@ -198,6 +185,11 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[Child]) ->
         else:
             return
     raise RowcallError(f"{who} did not answer on {host}:{port} within {READY_SECONDS:g} seconds")
+
+
+def _named(settings: Settings) -> dict[str, str]:
+    """Call the environment local on the operator's page, unless it has a name or is somebody's database."""
+    return {} if settings.environment or settings.database_url else {"ROWCALL_ENVIRONMENT": "local"}
 
 
 def _show(settings: Settings, url: str, demo: Demo, children: Sequence[Child]) -> Asked:

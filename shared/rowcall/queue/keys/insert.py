@@ -55,7 +55,7 @@ WHERE NOT EXISTS (
 {RETURNING_ONE}
 """
 
-# The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
+# The same if the run can also release its natural key: the statement first reserves the idempotency key.
 RESERVE_AND_ENQUEUE_ONE = f"""
 WITH reserved AS (
     {RESERVE}

@@ -51,7 +51,7 @@ def _canary(connection: Connection, operation: Row) -> str:
         became = "was refused"
     else:
         try:
-            became = f"was changed, and is {get_run(connection, run_id)['status']} now"
+            became = f"was changed, and its status is now {get_run(connection, run_id)['status']}"
         except RunNotFound:
             became = "was changed"
     return f"its canary, run {run_id}, {became}; the operation waits for an operator"

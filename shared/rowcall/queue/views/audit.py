@@ -40,6 +40,13 @@ FORMER = {"create": "created", "change": "changed", "adopt": "adopted"}
 OTHER_WORDS = FORMER | {former: word for word, former in FORMER.items()}
 
 
+# A definition keeps its name and its row, even if it is removed; the rows of erasing have no name of their own.
+SUBJECT_NAME = """CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END"""
+
+
 def bisected(name: str, moment: str) -> str:
     """Return a CTE that finds the first id of a time: the largest `low`.
 
@@ -72,7 +79,8 @@ WITH RECURSIVE {ends}page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE {beyond} AND (SELECT count(*) FROM page) <= %(limit)s
     ORDER BY {by_id} OFFSET %(most)s - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, {SUBJECT_NAME} AS subject_name, before, after, request_id
+    FROM page
 ), measured AS ({pages.measured(by_id)}
 )
 SELECT measured.*, bound.id AS bound_id

@@ -205,10 +205,8 @@ def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
     workers = _live(fetch_all(connection, BY_INDEX + SERVING, {**row, **_times(heartbeat)}))
     alone = {one["locked_by"]: one["id"] for one in fetch_all(connection, RUNNING_ALONE, {"workers": workers})}
     if len(alone) == len(workers):
-        runs = ", ".join(map(str, alone.values()))
-        return (
-            f"each worker that serves it runs a suspect alone (run {runs}), and claims nothing until that run has ended"
-        )
+        named = f"run{'' if len(alone) == 1 else 's'} {', '.join(map(str, alone.values()))}"
+        return f"each worker that serves it runs a suspect alone ({named}), and claims nothing until that run has ended"
     before: int = fetch_value(connection, BY_INDEX + BEFORE_IT, row)
     if not before:
         return (

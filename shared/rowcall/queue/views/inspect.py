@@ -45,7 +45,7 @@ SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY lease_
 # The columns that an operator's decision depends on, without those that a heartbeat or progress changes.
 VERSION = ("status", "lease_no", "attempts", "run_at", "cancel_requested_at", "finished_at")
 
-# The same columns of many runs, for requests that wait for one of them to change.
+# The columns of VERSION of many runs, for requests that wait for one of them to change.
 STATES = """
 SELECT id, status, lease_no, attempts, run_at, cancel_requested_at, finished_at
 FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[])

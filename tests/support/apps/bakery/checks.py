@@ -66,7 +66,7 @@ def test_a_run_that_is_not_due_says_so(rowcall: Rowcall) -> None:
 def test_a_run_that_has_ended_says_so(rowcall: Rowcall) -> None:
     run_id = rowcall.enqueue(BAKE, {"loaf_id": 7})
     rowcall.perform(run_id)
-    with pytest.raises(RowcallError, match=rf"run {run_id} of bakery_bake is succeeded"):
+    with pytest.raises(RowcallError, match=rf"run {run_id} of bakery_bake has succeeded"):
         rowcall.perform(run_id)
     with pytest.raises(RowcallError, match="nothing is due; no run is waiting"):
         rowcall.perform()

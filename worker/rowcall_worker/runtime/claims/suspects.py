@@ -119,7 +119,7 @@ class Suspects:
         self.in_flight.go_on()
 
     def _rest(self, now: float) -> None:
-        """Stop keeping the process empty; keep it empty for another suspect only after twenty times as long."""
+        """Let the process fill again; empty it for another suspect only after twenty times as long as it was empty."""
         if self._still_since is not None:
             self._rested_at = now + REST * (now - self._still_since)
         self._still_since, self._begun = None, False

@@ -17,8 +17,9 @@ from rowcall.cli.up.live.reader import Reader
 from rowcall.cli.up.live.screen import Screen
 from rowcall.cli.up.live.state import LOGS, State
 from rowcall.cli.up.live.view import View
-from rowcall.cli.up.processes import Running, Stop, listen_to_signals, up
+from rowcall.cli.up.processes import Running, up
 from rowcall.cli.up.reports import Reports
+from rowcall.cli.up.stop import Stop, listen_to_signals
 
 # How often to look for ended children, new log lines and a new snapshot.
 POLL_SECONDS = 0.1

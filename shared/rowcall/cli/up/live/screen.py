@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rowcall.cli.terminal.output import in_foreground
+from rowcall.cli.up.stop import undisturbed
 
 # If neither the terminal nor its emulator says how large it is.
 DEFAULT_SIZE = (80, 24)
@@ -51,7 +52,8 @@ class Screen:
         for number in (signal.SIGTSTP, signal.SIGCONT):
             signal.signal(number, self._suspend if number == signal.SIGTSTP else self._resume)
         self._echo(False)
-        self._live.start(refresh=True)
+        with undisturbed():
+            self._live.start(refresh=True)
 
     def close(self) -> bool:
         """Remove the view, unless it is closed already; what was printed above it stays."""
@@ -66,7 +68,8 @@ class Screen:
     def print(self, shown: RenderableType) -> None:
         """Print lines above the view, or at the end if it is closed; text is wrapped by the terminal alone."""
         self._printed.append(shown)
-        self._print(shown)
+        with undisturbed():
+            self._print(shown)
 
     def lines_of(self, text: Text) -> int:
         """Return how many lines of the terminal this text takes."""
@@ -80,13 +83,14 @@ class Screen:
         size = _measured()
         if (version, size) == self._drawn:
             return
-        if size != self._size:
-            # The terminal may have wrapped the lines of the view, so where they are is not known.
-            self._console.size = self._size = size
-            self._console.clear()
-            for shown in self._printed:
-                self._print(shown)
-        self._live.refresh()
+        with undisturbed():
+            if size != self._size:
+                # The terminal may have wrapped the lines of the view, so where they are is not known.
+                self._console.size = self._size = size
+                self._console.clear()
+                for shown in self._printed:
+                    self._print(shown)
+            self._live.refresh()
         self._drawn = (version, size)
 
     def _echo(self, on: bool) -> None:

@@ -87,5 +87,5 @@ class State:
         return [
             self.running.first_step,
             f"{program()} runs show {shown}",
-            f"open {self.running.api}/docs in a browser",
+            f"open {self.running.page}",
         ]
