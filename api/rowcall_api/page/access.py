@@ -132,8 +132,7 @@ def csrf_token() -> str:
 
 
 def _must_have_token() -> None:
-    sent = flask.request.form.get("csrf", "").encode()  # as text, it could only be compared if it is ASCII
-    if not hmac.compare_digest(sent, csrf_token().encode()):
+    if not hmac.compare_digest(flask.request.form.get("csrf", "").encode(), csrf_token().encode()):
         raise Forbidden("this form is not from your session, and nothing was changed: load the page again")
 
 
