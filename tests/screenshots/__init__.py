@@ -1,1 +1,1 @@
-"""`make screenshots` writes docs/images/: what `rowcall up` shows on a terminal, and the operator's page in a browser."""
+"""`make screenshots` writes docs/images/: the terminal of `rowcall up`, and the operator's page in a browser."""
