@@ -112,7 +112,7 @@ def test_a_change_that_the_status_does_not_allow_is_refused_in_a_sentence(
     run_id = run_in(committed, Status.SUCCEEDED)["id"]
     refused = browse().post(f"/runs/{run_id}/retry")
     assert (refused.status, refused.response.mimetype) == (409, "text/html")
-    assert f"run {run_id} is succeeded" in refused.text.lower()
+    assert f"run {run_id} has succeeded" in refused.text.lower()
     assert f"/admin/runs/{run_id}" in refused.links
 
 
