@@ -46,7 +46,7 @@ docs: .venv/installed ## write the generated pages in docs/, and build all pages
 	@$(RUN) mkdocs build --quiet
 	@echo "docs/status.md, docs/settings.md, docs/queries.sql and docs/reference/ are written; read site/index.html"
 
-screenshots: .venv/installed ## write docs/images/ from what a terminal of 100 columns shows
+screenshots: .venv/installed ## write docs/images/ from what a terminal of 100 columns and Chromium show
 	@$(RUN) tests.screenshots
 	@echo "docs/images/ is written; look at it"
 

@@ -5,6 +5,9 @@
 --
 --     psql "$DATABASE_URL" --file docs/queries.sql
 --
+-- psql does not accept SQLAlchemy's postgresql+psycopg2://.  If your DATABASE_URL begins with it, write
+-- "$(echo "$DATABASE_URL" | sed s/+psycopg2//)" in place of "$DATABASE_URL".
+--
 -- Each runs in a transaction that is rolled back, so that no row changes.  If a value does not fit the rows of your
 -- database, PostgreSQL refuses that statement, and psql continues with the next one.  EXPLAIN shows a plan.
 
@@ -313,7 +316,7 @@ UPDATE rowcall.job_definitions SET next_run_at = :'next_at' WHERE id = :'definit
 ROLLBACK;
 
 -- rowcall.definitions.tick: BEAT
--- The first tick, and then at most every ten seconds, so that idle workers do not write every second.
+-- Records the first tick, and then one at most every ten seconds, so that idle workers do not write every second.
 \set worker 'worker-1'
 BEGIN;
 WITH before AS (
@@ -452,6 +455,178 @@ BEGIN;
 SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
     provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
 FROM rowcall.generated_files WHERE id = :'id' AND state = 'applied';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[sent_emails]
+-- Uses the table's unique index.
+\set idempotency_key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE idempotency_key = :'idempotency_key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[sent_reports]
+-- Uses the table's unique index.
+\set user_id '1'
+\set week_start_date '2026-01-05'
+\set limit '50'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE user_id = :'user_id' AND week_start_date = :'week_start_date' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[payments]
+-- Uses the table's unique index.
+\set idempotency_key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE idempotency_key = :'idempotency_key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[delivered_webhooks]
+-- Uses the table's unique index.
+\set event_id 'invoice-1-paid'
+\set limit '50'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE event_id = :'event_id' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[generated_files]
+-- Uses the table's unique index.
+\set type 'sales'
+\set date '2026-01-05'
+\set key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE type = :'type' AND date = :'date' AND key = :'key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_KEY[other_effects]
+-- Uses the table's unique index.
+\set kinds '{"sms"}'
+\set key 'welcome:1'
+\set limit '50'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE kind = ANY(:'kinds'::text[]) AND key = :'key' ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[sent_emails]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.sent_emails ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[sent_reports]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.sent_reports ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[payments]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.payments ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[delivered_webhooks]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.delivered_webhooks ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[generated_files]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.generated_files ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BOUND[other_effects]
+-- The newest effect that a search does not reach, by the primary key; 0 if it reaches all.
+\set most '20000'
+BEGIN;
+SELECT coalesce((SELECT id FROM rowcall.other_effects ORDER BY id DESC OFFSET :'most' LIMIT 1), 0);
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[sent_emails]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'sent_emails' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'recipient', recipient, 'subject', subject, 'message_id', message_id)) AS details
+FROM rowcall.sent_emails WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(recipient::text), lower(message_id::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[sent_reports]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'sent_reports' AS kind, id, concat_ws('/', user_id, week_start_date) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('user_id', user_id, 'week_start_date', week_start_date)) AS details
+FROM rowcall.sent_reports WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[payments]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'payments' AS kind, id, concat_ws('/', idempotency_key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('idempotency_key', idempotency_key, 'invoice_id', invoice_id, 'amount_minor', amount_minor, 'currency', currency)) AS details
+FROM rowcall.payments WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(invoice_id::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[delivered_webhooks]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'delivered_webhooks' AS kind, id, concat_ws('/', event_id) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('event_id', event_id, 'url', url, 'response_status', response_status)) AS details
+FROM rowcall.delivered_webhooks WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(url::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[generated_files]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT 'generated_files' AS kind, id, concat_ws('/', type, date, key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('type', type, 'date', date, 'key', key, 'path', path, 'sha256', sha256, 'size_bytes', size_bytes)) AS details
+FROM rowcall.generated_files WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text), lower(path::text), lower(sha256::text)) ORDER BY id DESC LIMIT :'limit';
+ROLLBACK;
+
+-- rowcall.effects.find: BY_REFERENCE[other_effects]
+-- Scans the primary key from the newest effect to the bound.
+\set id '1'
+\set text 'ada@example.org'
+\set limit '50'
+BEGIN;
+SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation,
+    provider_reference AS reference, refusal, intent_at, applied_at, jsonb_strip_nulls(jsonb_build_object('key', key)) AS details
+FROM rowcall.other_effects WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text)) ORDER BY id DESC LIMIT :'limit';
 ROLLBACK;
 
 -- rowcall.effects.ledger: HOLD
@@ -3201,7 +3376,8 @@ lanes AS (
     GROUP BY 1, 2, 3
 )
 SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, summed.error_key, example.error,
-    summed.last_hour, summed.last_day, summed.last_week, summed.first_at, summed.last_at, example.run_id, coalesce(retrying.runs, 0) AS retrying,
+    summed.last_hour, summed.last_day, summed.last_week, summed.first_at, summed.last_at, example.run_id,
+    coalesce(retrying.runs, 0) AS retrying,
     (SELECT count(*) < 10000 FROM attempts) AS complete
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
     SELECT attempt.run_id, coalesce(nullif(regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g'), '*'), left(split_part(attempt.error, chr(10), 1), 200)) AS error
@@ -3218,6 +3394,18 @@ FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN
     ) AS newest JOIN rowcall.job_attempts AS attempt USING (run_id, lease_no)
 ) AS example ON true
 ORDER BY last_hour DESC, last_day DESC, last_week DESC, last_at DESC, job_type, summed.error_type, summed.error_key;
+ROLLBACK;
+
+-- rowcall.queue.failures.recent: RECENT_ERROR_TYPES
+-- Uses the index job_attempts_failed, from the newest attempt on.
+\set most '20000'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+SELECT DISTINCT error_type FROM (
+    SELECT error_type FROM rowcall.job_attempts
+    WHERE outcome IN ('fail', 'give up', 'expire') ORDER BY ended_at DESC LIMIT :'most'
+) AS newest
+WHERE error_type IS NOT NULL ORDER BY error_type;
 ROLLBACK;
 
 -- rowcall.queue.finish: SUCCEED
@@ -3420,7 +3608,7 @@ SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 ROLLBACK;
 
 -- rowcall.queue.fragments: WAKE_WORKERS
--- The same as a separate statement, after one that made something due.
+-- The notification as a separate statement, after one that made something due.
 BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
@@ -3545,7 +3733,7 @@ RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog
 ROLLBACK;
 
 -- rowcall.queue.keys.insert: RESERVE_AND_ENQUEUE_ONE
--- The same for a run with an idempotency key that can release its natural key: it first reserves the idempotency key.
+-- The same if the run can also release its natural key: the statement first reserves the idempotency key.
 \set key 'welcome:1'
 \set key_owner 'app'
 \set request_fingerprint '9f86d081884c7d659a2feaa0c55ad015'
@@ -3693,7 +3881,8 @@ ROLLBACK;
 
 -- rowcall.queue.lease: RENEW
 -- The end of a handler's step: the lease is renewed, and cannot expire before the step commits.  If another step of the
--- same handler has locked the row, this step only holds it, because the two would wait for each other otherwise.
+-- same handler has locked the row, this step only locks it FOR SHARE and does not renew the lease, because otherwise the
+-- two would wait for each other.
 \set seconds '120'
 \set run_id '1'
 \set lease_no '1'
@@ -5574,7 +5763,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5631,7 +5824,11 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id FROM rowcall.audit_log WHERE id < (SELECT max(low) FROM newest) AND id >= (SELECT max(low) FROM oldest) AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5669,7 +5866,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id < :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id DESC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5707,7 +5908,11 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id FROM rowcall.audit_log WHERE subject = :'subject' AND subject_id = :'subject_id' AND id > :'beyond_id' AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
-    SELECT id, at, who, action, subject, subject_id, before, after, request_id FROM page
+    SELECT id, at, who, action, subject, subject_id, CASE subject
+        WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
+        WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+    END AS subject_name, before, after, request_id
+    FROM page
 ), measured AS (
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY id ASC) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY id ASC ROWS UNBOUNDED PRECEDING) AS bytes
@@ -5911,7 +6116,7 @@ SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR pl
 ROLLBACK;
 
 -- rowcall.queue.views.inspect: STATES
--- The same columns of many runs, for requests that wait for one of them to change.
+-- The columns of VERSION of many runs, for requests that wait for one of them to change.
 \set run_ids '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -5970,34 +6175,6 @@ ROLLBACK;
 BEGIN;
 SELECT id FROM rowcall.api_keys
 WHERE id = ANY(:'key_ids'::bigint[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
-ROLLBACK;
-
--- rowcall.queue.views.late: LONGEST_DUE
--- The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
-\set queue 'default'
-BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH RECURSIVE 
-lanes AS (
-    (SELECT queue, priority, run_at FROM rowcall.job_runs
-     WHERE finished_at IS NULL AND queue = :'queue' ORDER BY queue, priority, run_at LIMIT 1)
-    UNION ALL
-    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
-        SELECT queue, priority, run_at FROM rowcall.job_runs
-        WHERE finished_at IS NULL AND queue = :'queue' AND (queue, priority) > (lanes.queue, lanes.priority)
-        ORDER BY queue, priority, run_at LIMIT 1
-    ) AS next
-), due AS MATERIALIZED (
-    SELECT run.* FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, run_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
-        ORDER BY run_at, id LIMIT 1000
-    ) AS run
-), first AS (
-    SELECT id, job_type, run_at FROM due ORDER BY run_at, id LIMIT 1
-)
-SELECT first.id, first.job_type, first.run_at, now() - first.run_at AS late,
-    (SELECT least(count(*), 1000)::integer FROM due WHERE due.job_type = first.job_type) AS runs
-FROM first;
 ROLLBACK;
 
 -- rowcall.queue.views.lists: PAGES[created]
@@ -7013,6 +7190,34 @@ WHERE lately.outcome <> 'fail'
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
 ROLLBACK;
 
+-- rowcall.queue.views.stats: LONGEST_DUE
+-- The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
+\set queue 'default'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL AND queue = :'queue' ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = :'queue' AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), due AS MATERIALIZED (
+    SELECT run.* FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, run_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+        ORDER BY run_at, id LIMIT 1000
+    ) AS run
+), first AS (
+    SELECT id, job_type, run_at FROM due ORDER BY run_at, id LIMIT 1
+)
+SELECT first.id, first.job_type, first.run_at, now() - first.run_at AS late,
+    (SELECT least(count(*), 1000)::integer FROM due WHERE due.job_type = first.job_type) AS runs
+FROM first;
+ROLLBACK;
+
 -- rowcall.queue.views.workers: WORKERS[desc]
 \set heartbeat '30'
 \set at 'infinity'
@@ -7138,8 +7343,8 @@ ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE
 -- Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
--- for the row, because the worker's leases would wait too.  The final SELECT reads the row from before the update:
--- whether the sleep had already ended, so that others no longer notified the worker.
+-- for the row, because the worker's leases would wait too.  The final SELECT sees the row as it was before the update,
+-- and returns whether the sleep had already ended: then others no longer notified the worker.
 \set sleep '60'
 \set worker 'worker-1'
 BEGIN;

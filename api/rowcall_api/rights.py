@@ -81,13 +81,16 @@ def must_be_allowed_to_change_definition(connection: Connection, name: str) -> N
     A definition that does not exist is left to the function that would change it.
     """
     with suppress(DefinitionNotFound):
-        row = definitions.get_definition(connection, name)
-        job_type, declared = row["job_type"], None
-        with suppress(JobTypeUnknown):  # the code may no longer declare it
-            declared = catalogue()[job_type]
-        if declared is not None and declared.scope != "enqueue":
-            _must_have(declared.scope, f"which definitions of {job_type} need")
-        _must_be_within(job_type, row["queue"] or (declared.queue if declared is not None else None))
+        _must_be_allowed_to_change(definitions.get_definition(connection, name))
+
+
+def _must_be_allowed_to_change(definition: Row) -> None:
+    job_type, declared = definition["job_type"], None
+    with suppress(JobTypeUnknown):  # the code may no longer declare it
+        declared = catalogue()[job_type]
+    if declared is not None and declared.scope != "enqueue":
+        _must_have(declared.scope, f"which definitions of {job_type} need")
+    _must_be_within(job_type, definition["queue"] or (declared.queue if declared is not None else None))
 
 
 def must_be_allowed_to_change_queue(name: str) -> None:
@@ -167,6 +170,30 @@ def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
 def may_change_many(criteria: dict[str, Any]) -> bool:
     """Return whether this key may change all runs of a filter."""
     return _allows(must_be_allowed_to_change_many, criteria)
+
+
+def may_change_queue(name: str) -> bool:
+    """Return whether a queue is within this key's limits."""
+    return _allows(must_be_allowed_to_change_queue, name)
+
+
+def may_change_definition(definition: Row) -> bool:
+    """Return whether this key may pause and resume a definition."""
+    return _allows(_must_be_allowed_to_change, definition)
+
+
+def may_run_definition(connection: Connection, definition: Row) -> bool:
+    """Return whether this key may enqueue a run of a definition."""
+    asked = definition["job_type"], definition["queue"], definition["priority"]
+    try:
+        return _allows(must_be_allowed_to_enqueue, connection, *asked)
+    except (JobTypeUnknown, RunInvalid):
+        return False
+
+
+def may_resolve(run: Row | None) -> bool:
+    """Return whether this key may resolve the effects of a run; a limited key may not if the run is gone."""
+    return flask.g.caller.limits == UNLIMITED or (run is not None and may_steer(run))
 
 
 def may_steer(run: Row) -> bool:

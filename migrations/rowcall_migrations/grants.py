@@ -73,6 +73,7 @@ API = {
     "operation_refusals": ("SELECT", "INSERT"),
     "api_keys": READ_WRITE,
     "page_sessions": ("SELECT", "INSERT", "DELETE"),
+    "page_views": ("SELECT", "INSERT", "UPDATE", "DELETE"),
     "audit_log": ("SELECT", "INSERT"),
     **dict.fromkeys(EFFECT_TABLES, ("SELECT", "UPDATE")),
 }

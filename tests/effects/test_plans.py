@@ -9,6 +9,7 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import LARGEST_ID, PgConnection
 from rowcall.effects import TABLES
+from rowcall.effects.find import BOUND, BY_KEY, BY_REFERENCE
 from rowcall.effects.kinds import table_of
 from rowcall.effects.lists import COUNT_UNKNOWN, DECLARED_KINDS, UNRESOLVED_RUNS, page_sql
 from rowcall.queue.fragments import BY_INDEX
@@ -97,3 +98,17 @@ def test_counting_what_waits_for_an_operator_looks_at_what_is_counted(filled: Pg
 
 def test_naming_the_kinds_looks_at_one_effect_of_each(filled: PgConnection) -> None:
     assert looked_at(plan(filled, DECLARED_KINDS, {}), "other_effects") <= 3
+
+
+def test_a_key_is_found_by_its_index(filled: PgConnection) -> None:
+    by_key = {"idempotency_key": "mail:4711", "limit": LIMIT}
+    assert looked_at(plan(filled, BY_INDEX + BY_KEY["sent_emails"], by_key), "sent_emails") == 1
+    of_all_kinds = {"key": "4711", "kinds": ["faxes", "sms"], "limit": LIMIT}
+    assert looked_at(plan(filled, BY_INDEX + BY_KEY["other_effects"], of_all_kinds), "other_effects") == 1
+
+
+def test_a_reference_is_compared_in_the_newest_effects_only(filled: PgConnection) -> None:
+    [node] = [one for one in plan(filled, BY_INDEX + BOUND["sent_emails"], {"most": 1000}) if "Relation Name" in one]
+    assert (node["Node Type"], node["Actual Rows"]) == ("Index Only Scan", 1001)
+    newest = {"id": MANY - 1000, "text": "nobody", "limit": LIMIT}
+    assert looked_at(plan(filled, BY_INDEX + BY_REFERENCE["sent_emails"], newest), "sent_emails") == 1000

@@ -245,3 +245,28 @@ def test_kinds_of_an_app_are_listed_and_counted_where_no_code_declares_them(conn
     assert effects.list_effects(connection, "pigeons", ["applied"]) == []
     with pytest.raises(EffectKindUnknown, match="kind 'sms'; known kinds: .*, pigeons, refund"):
         effects.list_effects(connection, "sms")
+
+
+def test_the_operators_reason_is_kept_in_the_audit_log(connection: PgConnection) -> None:
+    _, effect = unknown(connection)
+    effects.resolve(connection, MAIL.name, effect.id, True, Operator("a test", reason="it is in the mail log"))
+    sql = "SELECT after ->> 'reason' AS reason FROM rowcall.audit_log WHERE subject = 'effect' AND subject_id = %(id)s"
+    assert fetch_all(connection, sql, {"id": effect.id}) == [{"reason": "it is in the mail log"}]
+
+
+def test_what_can_be_resolved_is_known_before(connection: PgConnection) -> None:
+    """It is the same question that `resolve` asks."""
+    lease, effect = begun(connection)
+    row = effects.show_effect(connection, MAIL.name, effect.id)
+    assert not effects.resolvable(connection, row)  # its attempt performs it now
+    assert again(connection, lease) is Decision.AMBIGUOUS
+    row = effects.show_effect(connection, MAIL.name, effect.id)
+    assert effects.resolvable(connection, row)
+    assert effects.resolvable(connection, effects.resolve(connection, MAIL.name, effect.id, True, OPERATOR))
+    assert effects.resolvable(connection, effects.resolve(connection, MAIL.name, effect.id, False, OPERATOR))
+
+
+def test_what_an_attempt_recorded_as_applied_cannot_be_resolved(connection: PgConnection) -> None:
+    lease, effect = begun(connection)
+    effects.applied(connection, lease, effect, "ref-1", {})
+    assert not effects.resolvable(connection, effects.show_effect(connection, MAIL.name, effect.id))

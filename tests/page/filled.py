@@ -24,6 +24,11 @@ STACK = """Traceback (most recent call last):
 shop.errors.PaymentRefused: the card has expired
 """
 
+# Type and message of each error.
+REFUSED = ("PaymentRefused", "the card has expired")
+BROKEN = ("HTTPError", "HTTP 500")
+SLOW = ("TimeoutError", "the provider did not answer within 10 s")
+
 Say = Callable[[str], str]
 
 
@@ -54,12 +59,15 @@ class Filled:
             "run-running": f"/runs/{self.running}",
             "run-waiting": f"/runs/{self.waiting}",
             "run-succeeded": f"/runs/{self.succeeded}",
+            "run-clone": f"/runs/{self.dead}/clone",
+            "run-reschedule": f"/runs/{self.waiting}/reschedule",
             "definitions": "/definitions",
             "definition": f"/definitions/{self.definition}",
             "definition-paused": f"/definitions/{self.paused_definition}",
             "effects": "/effects",
             "effect": f"/effects/{kind}/{effect}",
             "failures": "/failures",
+            "failure-attempts": "/failures/attempts?job_type=charge_invoice&error_type=PaymentRefused&hours=24",
             "workers": "/workers",
             "queues": "/queues",
             "queue": f"/queues/{self.queue}",
@@ -122,21 +130,18 @@ class Rows:
             columns.setdefault("finished_at", self.before(minutes=4))
         if status in {Status.FAILED, Status.DEAD}:
             columns.setdefault("failed_at", self.before(minutes=4))
+        columns.setdefault("created_at", self.before(minutes=16))
+        columns.setdefault("run_at", columns["created_at"])
         row = self.insert("job_runs", status=status.value, job_type=job_type, payload=payload, **columns)
         run_id: int = row["id"]
         return run_id
 
-    def attempt(self, run_id: int, number: int, outcome: str, ended: datetime, **columns: Any) -> None:
+    def attempt(self, run_id: int, number: int, outcome: str, ended: datetime, error: tuple[str, str]) -> None:
         """Insert an attempt that did not succeed."""
-        values = {
-            "error_type": "PaymentRefused",
-            "error": self._say("the card has expired"),
-            "stack": self._say(STACK),
-            "worker": self._say("worker-a1:4321"),
-            "started_at": ended - timedelta(seconds=3),
-        }
-        ids = {"run_id": run_id, "lease_no": number, "attempt": number}
-        self.insert("job_attempts", outcome=outcome, ended_at=ended, **ids, **(values | columns))
+        ids = {"run_id": run_id, "lease_no": number, "attempt": number, "worker": self._say("worker-a1:4321")}
+        told = {"error_type": self._say(error[0]), "error": self._say(error[1]), "stack": self._say(STACK)}
+        dates = {"started_at": ended - timedelta(seconds=3), "ended_at": ended}
+        self.insert("job_attempts", outcome=outcome, **ids, **told, **dates)
 
     def workers(self) -> None:
         """Insert a worker that works, one that has stopped, and a new version's first start."""
@@ -187,11 +192,10 @@ class Rows:
     def dead(self) -> int:
         """Insert runs that died, and return the one of which everything is known."""
         for number in range(12):
-            other = self.run(
-                Status.DEAD, "deliver_webhook", {"event_id": f"e-{number}"}, **self._ended(2, 2, "HTTP 500")
-            )
-            self.attempt(other, 1, "fail", self.before(hours=number, minutes=9), error=self._say("HTTP 500"))
-            self.attempt(other, 2, "give up", self.before(hours=number, minutes=4), error=self._say("HTTP 500"))
+            event = {"event_id": f"e-{number}"}
+            other = self.run(Status.DEAD, "deliver_webhook", event, **self._ended(2, 2, BROKEN))
+            self.attempt(other, 1, "fail", self.before(hours=number, minutes=9), BROKEN)
+            self.attempt(other, 2, "give up", self.before(hours=number, minutes=4), BROKEN)
         payload = {"invoice_id": 4711, "note": self._say("gift for Ada"), self._say("key"): [1, 2.5, None, True]}
         known = {
             "natural_key": self._say("invoice_charge:4711"),
@@ -199,9 +203,9 @@ class Rows:
             "created_by": self._say("api:checkout"),
             "last_stack": self._say(STACK),
         }
-        run_id = self.run(Status.DEAD, "charge_invoice", payload, **self._ended(2, 2, "the card has expired"), **known)
-        self.attempt(run_id, 1, "fail", self.before(minutes=9))
-        self.attempt(run_id, 2, "give up", self.before(minutes=4))
+        run_id = self.run(Status.DEAD, "charge_invoice", payload, **self._ended(2, 2, REFUSED), **known)
+        self.attempt(run_id, 1, "fail", self.before(minutes=9), REFUSED)
+        self.attempt(run_id, 2, "give up", self.before(minutes=4), REFUSED)
         for line in range(1, 8):
             level = ("debug", "info", "warning", "error")[line % 4]
             text = self._say(f"asked the provider for invoice 4711, try {line}")
@@ -213,13 +217,11 @@ class Rows:
         """Insert runs that failed and retry, and return the first."""
         run_ids = []
         for number in range(3):
-            ended = self._ended(number + 1, 10, "the provider did not answer within 10 s")
+            ended = self._ended(number + 1, 10, SLOW)
             later = {"run_at": self._now + timedelta(minutes=5 + number), "queue": "mail"}
             run_ids.append(self.run(Status.FAILED, "send_invoice_email", {"invoice_id": number}, **ended, **later))
             for attempt in range(1, number + 2):
-                ago = self.before(minutes=40 - 10 * attempt)
-                error = self._say("the provider did not answer within 10 s")
-                self.attempt(run_ids[-1], attempt, "fail", ago, error=error, error_type="TimeoutError")
+                self.attempt(run_ids[-1], attempt, "fail", self.before(minutes=40 - 10 * attempt), SLOW)
         return run_ids[0]
 
     def running(self) -> int:
@@ -273,7 +275,11 @@ class Rows:
         operation_id: int = self.insert("operations", filter=chosen, **waits, **by, **shared)["id"]
         return operation_id
 
-    def _ended(self, attempts: int, most: int, error: str) -> dict[str, Any]:
-        error_type = "TimeoutError" if "answer" in error else "PaymentRefused"
-        numbers = {"attempts": attempts, "max_attempts": most, "lease_no": attempts, "error_type": error_type}
-        return {**numbers, "last_error": self._say(error), "started_at": self.before(minutes=5)}
+    def _ended(self, attempts: int, most: int, error: tuple[str, str]) -> dict[str, Any]:
+        numbers = {
+            "attempts": attempts,
+            "max_attempts": most,
+            "lease_no": attempts,
+            "started_at": self.before(minutes=5),
+        }
+        return {**numbers, "error_type": self._say(error[0]), "last_error": self._say(error[1])}

@@ -7,8 +7,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from rowcall import queue
 from rowcall.base import database
-from rowcall_api.page.screens.runs import BESIDES, FILTERS
+from rowcall.base.database import PgConnection, fetch_value
+from rowcall.queue import Filter
 from tests.page.conftest import Browse
 from tests.page.filled import Filled, fill
 from tests.page.hostile import HOSTILE, hostile
@@ -19,7 +21,7 @@ FOREIGN = {"img", "style", "iframe", "object", "embed", "base"}
 
 # The address of each screen with filters.
 ASKED = {
-    "/runs": (*(name for name in FILTERS if name != "status"), *BESIDES, "status"),
+    "/runs": (*Filter.__dataclass_fields__, "cursor", "order"),
     "/effects": ("kind", "state", "cursor", "find", "key", "recipient", "reference"),
     "/failures": ("job_type", "queue"),
     "/audit": ("who", "action", "subject", "subject_id", "cursor"),
@@ -53,7 +55,7 @@ def test_every_screen_shows_hostile_text_as_text(browse: Browse, filled: Filled,
     # These show texts of apps and users to such a key.
     expected = {
         "admin": {"overview", "run", "run-retrying", "run-running", "run-succeeded", "runs", "effects", "effect"}
-        | {"failures", "workers", "operations", "operation", "audit", "keys"},
+        | {"failures", "workers", "operations", "operation", "audit"},
         "operate": set(),
     }[scope]
     assert expected <= shown
@@ -61,12 +63,14 @@ def test_every_screen_shows_hostile_text_as_text(browse: Browse, filled: Filled,
 
 @pytest.mark.parametrize("path", ASKED)
 def test_hostile_text_in_an_address_stays_text(browse: Browse, filled: Filled, path: str) -> None:
-    admin = browse("admin")
-    for name in ASKED[path]:
-        for text in (*HOSTILE, "javascript:window.hit=1", "//elsewhere.example", "x" * 3000):
-            screen = admin.get(f"{path}?{urlencode({name: text})}")
-            assert screen.status < 500, (name, text, screen.text)
-            is_inert(screen)
+    admin, names = browse("admin"), ASKED[path]
+    texts = (*HOSTILE, "javascript:window.hit=1", "//elsewhere.example", "x" * 3000)
+    together = [dict.fromkeys(names, text) for text in texts]
+    alone = [{name: "".join(HOSTILE)} for name in names]
+    for asked in together + alone:
+        screen = admin.get(f"{path}?{urlencode(asked)}")
+        assert screen.status < 500, (asked, screen.text)
+        is_inert(screen)
 
 
 @pytest.mark.parametrize("path", ["/runs/{}", "/queues/{}", "/definitions/{}", "/effects/{}/1", "/{}", "/static/{}"])
@@ -95,6 +99,20 @@ def test_hostile_text_in_a_form_is_refused_or_shown_as_text(browse: Browse, fill
         ):
             assert screen.status < 500, screen.text
             is_inert(screen)
+
+
+def test_json_shows_what_cannot_be_seen_and_a_copy_keeps_it(
+    browse: Browse, committed: PgConnection, filled: Filled
+) -> None:
+    payload = {"name": "a\u202eb\u2066c\x85d\u2028e\x1b", "family": "\U0001f468\u200d\U0001f469"}
+    first = queue.enqueue(committed, "noop", payload)
+    operator = browse()
+    screen = operator.get(f"/runs/{first.run_id}")
+    assert r"a\u202eb\u2066c\u0085d\u2028e\u001b" in screen.text
+    assert payload["family"] in screen.text
+    copy = operator.send(f"/runs/{first.run_id}", "Enqueue the copy")
+    copied = "SELECT array_agg(payload ORDER BY id DESC) FROM rowcall.job_runs WHERE job_type = 'noop'"
+    assert (copy.status, fetch_value(committed, copied)) == (200, [payload, payload])
 
 
 def is_inert(screen: Screen) -> None:

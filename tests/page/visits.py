@@ -87,7 +87,10 @@ class Visit:
         screen = self.get(path)
         assert screen.status == 200, screen.text
         assert button in screen.forms, f"no button {button!r} among {sorted(screen.forms)}"
-        form = screen.forms[button]
+        return self.submit(screen.forms[button], **values)
+
+    def submit(self, form: Form, **values: str | list[str]) -> Screen:
+        """Send a form of a screen that was loaded before, perhaps long ago."""
         data = {**form.fields, **values}
         if form.method == "get":
             return self._seen("GET", form.action, query_string=data)

@@ -23,6 +23,7 @@ TABLES = {
     "operation_refusals": "The runs that an operation refused to change, at most 10,000 per operation.",
     "api_keys": "Keys of the HTTP API; only a hash of each secret is stored.",
     "page_sessions": "Sessions and one-time links of the operator's page; only a hash of each token is stored.",
+    "page_views": "Lists of runs that operators have named on the page, with their filters.",
     "audit_log": "Who changed what. Rows are only added; `rowcall erase` can remove payloads and refusals from them.",
     "sent_emails": "Effects: emails. Policy `at_most_once`.",
     "sent_reports": "Effects: weekly reports. Policy `with_the_run`.",
@@ -223,6 +224,11 @@ COLUMNS = {
         "key_id": "The API key whose rights the session has.",
         "is_link": "Whether it is a one-time link, with which a session can be begun.",
         "expires_at": "When it expires.",
+    },
+    "page_views": {
+        "name": "The name that an operator gave it.",
+        "query": "The filters, as the query of the list's address.",
+        "created_by": "Who saved it, as in the audit log.",
     },
     "audit_log": {
         "at": "When.",

@@ -1,1 +1,1 @@
-"""`make screenshots` writes docs/up.svg: what `rowcall up` shows on a terminal, drawn by running it."""
+"""`make screenshots` writes docs/images/: the terminal of `rowcall up`, and the operator's page in a browser."""

@@ -1,4 +1,4 @@
-"""`make screenshots`: run the commands on a terminal of 100 columns, and write what it shows to docs/images/."""
+"""`make screenshots`: write to docs/images/ what a terminal of 100 columns and a browser show."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from tests.screenshots.page import draw_page
 from tests.support.live_terminal import LiveTerminal, live_terminal
 from tests.support.processes import ROOT
 
@@ -41,8 +42,9 @@ def draw(name: str, title: str, terminal: LiveTerminal) -> None:
 
 
 def main() -> None:
-    """Draw `rowcall up`, and a command beside it."""
+    """Draw the operator's page; then `rowcall up`, and a command beside it."""
     IMAGES.mkdir(exist_ok=True)
+    draw_page(IMAGES)
     outer = {name: value for name, value in os.environ.items() if not name.startswith(("ROWCALL_", "DATABASE_URL"))}
     # As after `. .venv/bin/activate`, so that the view names the command `rowcall`.
     environment = {**outer, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TERM": "xterm-256color"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from unittest import mock
 import flask
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
@@ -39,7 +40,7 @@ WIDTH, HEIGHT = 1280, 800
 HEIGHT_MOST = 1500
 
 # The page has few colours.
-COLOURS = 96
+COLOURS = 192
 
 
 def draw_page(images: Path) -> None:
@@ -68,7 +69,6 @@ def _draw_all(browser: Browser, base: str, key: str, filled: Filled, images: Pat
     page.get_by_role("button", name="Sign in").click()
     for name, path in filled.screens.items():
         page.goto(f"{base}/admin{path}")
-        page.locator("body").click(position={"x": 2, "y": 2})
         _save(page, images / f"page-{name}{ending}.png")
     context.close()
 
@@ -80,9 +80,16 @@ def _save(page: Page, file: Path) -> None:
     cut.quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
+class _Silent(WSGIRequestHandler):
+    """Logs no requests."""
+
+    def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - the parent's name
+        """Log nothing."""
+
+
 @contextmanager
 def _served(app: flask.Flask) -> Iterator[str]:
-    server = make_server("127.0.0.1", 0, app, threaded=True)
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -95,6 +102,10 @@ def _served(app: flask.Flask) -> Iterator[str]:
 
 @contextmanager
 def _chromium() -> Iterator[Browser]:
+    program = shutil.which("chromium")
+    if program is None:
+        sys.exit(
+            "there is no chromium on the PATH, which draws the operator's page: install it (apt-get install chromium)"
+        )
     with sync_playwright() as playwright:
-        program = shutil.which("chromium")
         yield playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])

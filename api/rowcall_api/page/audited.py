@@ -9,7 +9,6 @@ from typing import Any
 
 import flask
 
-from rowcall import definitions
 from rowcall.base.database import Connection, Row
 from rowcall.queue.views.audit import AuditFilter, AuditPage, list_audit
 
@@ -41,9 +40,7 @@ class Entry:
 def entries(connection: Connection, criteria: AuditFilter, cursor: str | None) -> tuple[list[Entry], str | None]:
     """Return the newest changes that match, and the cursor of the next page."""
     page: AuditPage = list_audit(connection, criteria, SHOWN_MOST, cursor)
-    ids = [row["subject_id"] for row in page.rows if row["subject"] == "definition" and row["subject_id"]]
-    names = definitions.names_of(connection, ids)
-    return [_entry(row, names) for row in page.rows], page.next
+    return [_entry(row) for row in page.rows], page.next
 
 
 def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Difference]:
@@ -53,23 +50,20 @@ def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | Non
     return [Difference(name, _text(old, name), _text(new, name)) for name in changed]
 
 
-def _entry(row: Row, names: Mapping[int, Row]) -> Entry:
-    name, href = _subject(row, names)
+def _entry(row: Row) -> Entry:
+    name, href = _subject(row)
     return Entry(row, name, href, differences(row["before"], row["after"]))
 
 
-def _subject(row: Row, names: Mapping[int, Row]) -> tuple[str, str | None]:
-    """Return the name of what was changed, and where it is shown."""
-    subject, number = row["subject"], row["subject_id"]
+def _subject(row: Row) -> tuple[str, str | None]:
+    """Return the name of what was changed, and where it is shown; what was removed is not shown any more."""
+    subject, number, name = row["subject"], row["subject_id"], row["subject_name"]
     told = {**(row["before"] or {}), **(row["after"] or {})}
-    if subject == "queue":
-        return f"queue {told['name']}", flask.url_for("page.queue", name=told["name"])
+    if name is not None:
+        href = None if row["action"] == "remove" else flask.url_for(f"page.{subject}", name=name)
+        return f"{subject} {name}", href
     if number is None:
         return subject, None
-    if subject == "definition" and number in names:
-        name = names[number]["name"]
-        href = flask.url_for("page.definition", name=name) if names[number]["exists"] else None
-        return f"definition {name}", href
     if subject == "effect" and "kind" in told:
         return f"{told['kind']} {number}", flask.url_for("page.effect", kind=told["kind"], effect_id=number)
     if subject == "key":

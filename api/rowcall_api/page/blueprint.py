@@ -11,7 +11,7 @@ from rowcall.base import errors
 from rowcall_api.http.errors import broken, http_problem, rowcall_problem
 from rowcall_api.page import access, words
 from rowcall_api.page.words import FILTERS
-from rowcall_api.rights import may
+from rowcall_api.rights import may, may_change_many
 
 PREFIX = "/admin"
 
@@ -52,6 +52,8 @@ SAID = {
     "stop": "The operation stops before its next batch.",
     "continue": "The operation goes on.",
     "revoke": "The key is revoked.",
+    "view": "The view is saved, for all operators.",
+    "view-removed": "The view is removed.",
 }
 
 
@@ -102,6 +104,7 @@ def _layout() -> dict[str, object]:
         "said": SAID.get(flask.request.args.get("done", "")),
         "here": here,
         "may": may,
+        "may_change_many": may_change_many,
         "at": words.now(),
     }
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from rowcall.base.database import Row
 from rowcall.queue.series.read import Series
 
-WIDTH, HEIGHT = 640, 180
-LEFT, RIGHT, TOP, BOTTOM = 52, 8, 12, 24
+# About as many units as pixels where three charts stand side by side, so that the text is readable.
+WIDTH, HEIGHT = 420, 160
+LEFT, RIGHT, TOP, BOTTOM = 50, 8, 12, 24
 
 # How many times are written below a chart.
 TICKS = 4

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import flask
@@ -48,6 +49,11 @@ class Asked:
     def filtered(self) -> bool:
         """Whether the address has any filter."""
         return any(name in FILTERS for name in self.sent)
+
+    @property
+    def query(self) -> str:
+        """Return the filters as the query of an address, as they were typed: "1h ago" goes on to mean that."""
+        return urlencode({name: value for name, value in self.sent.items() if name != "cursor"}, doseq=True)
 
 
 def asked() -> Asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +20,10 @@ from rowcall.status import Status
 
 # What a status is called on a screen: a run that failed and waits for another attempt must not look like a lost one.
 STATUS_WORDS = {Status.FAILED: "retrying"}
+
+
+# Invisible characters and those that turn text around, without the joiners of words and emoji.
+UNSEEN = re.compile("[\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def now() -> datetime:
@@ -67,8 +72,9 @@ def total(number: int) -> str:
 
 
 def pretty(value: Any) -> str:
-    """Return JSON for people, with indents."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """Return JSON for people, with indents; what cannot be seen is escaped, which is the same JSON."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def shape(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Runs keep what handlers log; failures and ends of attempts are counted by minute; operations change many runs.
 
-A run can have further idempotency keys.  The operator's page has sessions.
+A run can have further idempotency keys.  The operator's page has sessions and saved views.
 """
 
 from alembic import op
@@ -206,6 +206,16 @@ CREATE TABLE rowcall.page_sessions (
 )
 """
 
+PAGE_VIEWS = """
+CREATE TABLE rowcall.page_views (
+    name text NOT NULL,
+    query text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamptz DEFAULT now() NOT NULL,
+    CONSTRAINT page_views_pkey PRIMARY KEY (name)
+)
+"""
+
 # How often a worker sends a heartbeat; older code writes NULL.
 HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double precision"
 
@@ -220,15 +230,16 @@ def upgrade() -> None:
     op.execute(REQUEST_KEYS)
     op.execute(RIGHTS_OF_REQUEST_KEYS)
     op.execute(PAGE_SESSIONS)
+    op.execute(PAGE_VIEWS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
 
 
 def downgrade() -> None:
-    """Drop it, with all lines, counts, operations, further keys and sessions, and restore the function."""
+    """Drop it, with all lines, counts, operations, further keys, sessions and views, and restore the function."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
-    op.execute("DROP TABLE rowcall.page_sessions")
+    op.execute("DROP TABLE rowcall.page_sessions, rowcall.page_views")
     op.execute("DROP TRIGGER job_runs_keys_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[])")
     op.execute("DROP TABLE rowcall.request_keys")

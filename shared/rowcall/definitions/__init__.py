@@ -9,7 +9,7 @@ from rowcall.definitions.broken import Resting
 from rowcall.definitions.check import ContentSchema, as_sent, checked, in_words
 from rowcall.definitions.content import Content
 from rowcall.definitions.fields import Duration
-from rowcall.definitions.lists import definitions_page, names_of, next_due, occurrences_of
+from rowcall.definitions.lists import definitions_page, next_due, occurrences_of
 from rowcall.definitions.occurrences import problem_of
 from rowcall.definitions.overdue import overdue
 from rowcall.definitions.run_now import run_now
@@ -47,7 +47,6 @@ __all__ = [
     "last_tick",
     "lines",
     "list_definitions",
-    "names_of",
     "next_due",
     "occurrences_of",
     "overdue",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 
 from rowcall.base.database import Connection, Row, fetch_all
@@ -37,11 +36,6 @@ ORDER BY nominal_at {order.way} LIMIT %(limit)s
     for order in Order
 }
 
-# Primary key; the row of a removed definition stays.
-NAMES = """
-SELECT id, name, removed_at IS NULL AS exists FROM rowcall.job_definitions WHERE id = ANY(%(definition_ids)s::bigint[])
-"""
-
 
 def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], bool]:
     """Return a page of the definitions after the one with this id (0: from the first), and whether there are more."""
@@ -65,8 +59,3 @@ def occurrences_of(
     beginning = "infinity" if order is Order.DESC else "-infinity"
     page = {"definition_id": definition_id, "limit": limit, "beyond": in_utc(beyond) or beginning}
     return fetch_all(connection, OCCURRENCES[order], page)
-
-
-def names_of(connection: Connection, definition_ids: Collection[int]) -> dict[int, Row]:
-    """Return the name of each of these definitions, and whether it still exists."""
-    return {row["id"]: row for row in fetch_all(connection, NAMES, {"definition_ids": [*definition_ids]})}

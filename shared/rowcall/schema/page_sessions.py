@@ -1,8 +1,8 @@
-"""The table of sessions on the operator's page."""
+"""The tables of the operator's page: its sessions, and the lists of runs that operators have named."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, LargeBinary, Table
+from sqlalchemy import BigInteger, Boolean, Column, LargeBinary, Table, Text
 
 from rowcall.schema.columns import metadata, moment
 
@@ -16,4 +16,14 @@ page_sessions = Table(
     Column("is_link", Boolean, nullable=False),
     moment("created_at", default=True),
     moment("expires_at", nullable=False),
+)
+
+# All operators share them.
+page_views = Table(
+    "page_views",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("query", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    moment("created_at", default=True),
 )

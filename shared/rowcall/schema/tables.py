@@ -5,7 +5,7 @@ from rowcall.schema.effects import EFFECT_TABLES
 from rowcall.schema.failure_counts import failure_counts
 from rowcall.schema.many_runs import operation_refusals, operations
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
-from rowcall.schema.page_sessions import page_sessions
+from rowcall.schema.page_sessions import page_sessions, page_views
 from rowcall.schema.request_keys import request_keys
 from rowcall.schema.run_logs import run_logs
 from rowcall.schema.runs import job_attempts, job_definitions, job_runs, schedule_occurrences, schedule_ticks
@@ -23,6 +23,7 @@ __all__ = [
     "operation_refusals",
     "operations",
     "page_sessions",
+    "page_views",
     "queues",
     "request_keys",
     "run_counts",

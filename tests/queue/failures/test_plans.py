@@ -11,6 +11,7 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.queue.failures.behind import ATTEMPTS_BEHIND
 from rowcall.queue.failures.count import BATCH, COUNT, DELETE_OLD
 from rowcall.queue.failures.list import FAILURES
+from rowcall.queue.failures.recent import RECENT_ERROR_TYPES
 from rowcall.queue.fragments import IN_ORDER
 from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.views.stats import EXAMINED_MOST
@@ -75,6 +76,11 @@ def test_listing_reads_a_week_of_counts_what_is_new_and_the_first_live_runs(fill
 
 def test_old_counts_are_found_at_the_head_of_the_index(filled: PgConnection) -> None:
     assert looked_at(plan(filled, IN_ORDER + DELETE_OLD, {"batch": 500}), "failure_counts") <= 2 * 500
+
+
+def test_the_types_of_recent_errors_are_read_from_the_newest_attempts(filled: PgConnection) -> None:
+    nodes = plan(filled, IN_ORDER + RECENT_ERROR_TYPES, {"most": NEW})
+    assert looked_at(nodes, "job_attempts") == NEW
 
 
 @pytest.mark.parametrize("error_key", [None, "no such key"])

@@ -23,7 +23,12 @@ from rowcall_api.http.database import transaction
 from rowcall_api.page import access, words
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import at_once, part
-from rowcall_api.rights import must_be_allowed_to_change_definition, must_be_allowed_to_enqueue
+from rowcall_api.rights import (
+    may_change_definition,
+    may_run_definition,
+    must_be_allowed_to_change_definition,
+    must_be_allowed_to_enqueue,
+)
 from rowcall_api.routes.definitions import previewed
 
 # How many nominal times are shown: to come, past, and in a preview.
@@ -71,6 +76,8 @@ def definition(name: str) -> str:
         past=part(_past, row["id"]),
         overdue=part(_overdue, row),
         version=definitions.version_of(row),
+        may_switch=access.may_change() and may_change_definition(row),
+        may_run=access.may_change() and part(may_run_definition, row).value,
         # So that a form that is sent twice enqueues one run.
         once=secrets.token_hex(8),
     )

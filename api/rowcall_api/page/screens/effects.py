@@ -14,7 +14,7 @@ from rowcall_api.http.database import transaction
 from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import at_once, part
-from rowcall_api.rights import must_be_allowed_to_resolve
+from rowcall_api.rights import may_resolve, must_be_allowed_to_resolve
 from rowcall_api.schemas.effects import ResolveSchema
 
 # How many effects with an unknown outcome are shown above the list.
@@ -83,11 +83,11 @@ def _screen(kind: str, effect_id: int, wrong: dict[str, str]) -> str:
 def _about(connection: Connection, row: Row) -> dict[str, Any]:
     """Return whether an operator may resolve an effect now, and the status of its run."""
     try:
-        run = queue.get_run(connection, row["run_id"])
-        status = GONE if run["pruned_at"] else str(run["status"])
+        run: Row | None = queue.get_run(connection, row["run_id"])
     except RunNotFound:
-        status = GONE
-    return {"resolvable": effects.resolvable(connection, row), "run_status": status}
+        run = None
+    status = GONE if run is None or run["pruned_at"] else str(run["status"])
+    return {"resolvable": may_resolve(run) and effects.resolvable(connection, row), "run_status": status}
 
 
 def _kinds(connection: Connection) -> list[str]:

@@ -16,7 +16,7 @@ from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.headline import waiting_in
 from rowcall_api.page.reading import at_once, part
-from rowcall_api.rights import must_be_allowed_to_change_queue
+from rowcall_api.rights import may_change_queue, must_be_allowed_to_change_queue
 from rowcall_api.schemas.queues import QueueLimitSchema
 
 EVENTS = {"pause": queue.pause_queue, "resume": queue.resume_queue}
@@ -80,6 +80,7 @@ def _screen(name: str, wrong: dict[str, str]) -> str:
         room="page.queues",
         row=row,
         declared=declared,
+        may_switch=access.may_change() and may_change_queue(name),
         removable=is_set or (row["made"] and not declared),
         late=part(waiting_in, name) if row["due"] else None,
         wrong=wrong,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import flask
 
 from rowcall import definitions, queue
+from rowcall.access.page_views import list_views, remove_view, save_view
 from rowcall.base.database import Connection, Row
 from rowcall.base.errors import FilterInvalid, SearchTooSlow, TooManySearches
 from rowcall.job_types import catalogue
@@ -17,6 +18,8 @@ from rowcall.queue.failures.recent import recent_error_types
 from rowcall.queue.operations import Action
 from rowcall.queue.queues import list_queues
 from rowcall.status import Status
+from rowcall_api.http.auth import operator
+from rowcall_api.http.database import transaction
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.filters import Asked, asked, in_a_sentence
@@ -66,8 +69,31 @@ def runs() -> flask.typing.ResponseReturnValue:
         statuses=list(Status),
         job_types=sorted(catalogue()),
         suggestions=part(_suggestions),
+        views=part(list_views),
+        query=request.query,
     )
     return screen, 422 if wrong else 200
+
+
+@blueprint.post("/runs/views")
+@access.only_for("operate")
+def keep_view() -> flask.typing.ResponseReturnValue:
+    """Save the filters of this address under a name."""
+    request = asked()
+    if request.wrong:
+        raise FilterInvalid(request.wrong)
+    with transaction() as connection:
+        save_view(connection, flask.request.form.get("name", "").strip(), request.query, operator().who)
+    return flask.redirect(f"{flask.url_for('page.runs')}?{request.query}&done=view", 303)
+
+
+@blueprint.post("/runs/views/remove")
+@access.only_for("operate")
+def drop_view() -> flask.typing.ResponseReturnValue:
+    """Remove a view; the runs that it lists stay as they are."""
+    with transaction() as connection:
+        remove_view(connection, flask.request.form.get("name", ""))
+    return flask.redirect(flask.url_for("page.runs", done="view-removed"), 303)
 
 
 def _searched(read: Callable[[Connection, Asked], Found], request: Asked) -> Part[Found]:

@@ -1,0 +1,54 @@
+"""Lists of runs that operators have named on the page.  All operators share them."""
+
+from __future__ import annotations
+
+from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+from rowcall.base.errors import FilterInvalid
+from rowcall.base.redaction import storable
+
+# More would be a list to search in, not one to choose from.
+VIEWS_MOST = 50
+
+NAME_CHARACTERS, QUERY_CHARACTERS = 60, 4000
+
+LIST = f"SELECT name, query, created_by, created_at FROM rowcall.page_views ORDER BY name LIMIT {VIEWS_MOST}"
+
+COUNT = "SELECT count(*) FROM rowcall.page_views WHERE name <> %(name)s"
+
+# Saving under a name that exists replaces that view.
+SAVE = """
+INSERT INTO rowcall.page_views (name, query, created_by) VALUES (%(name)s, %(query)s, %(who)s)
+ON CONFLICT (name) DO UPDATE SET query = excluded.query, created_by = excluded.created_by, created_at = now()
+"""
+
+REMOVE = "DELETE FROM rowcall.page_views WHERE name = %(name)s"
+
+
+def list_views(connection: Connection) -> list[Row]:
+    """Return the views by name."""
+    return fetch_all(connection, LIST)
+
+
+def save_view(connection: Connection, name: str, query: str, who: str) -> None:
+    """Save the filters of a list of runs under a name; raise FilterInvalid if that is not possible."""
+    if wrong := _wrong_with(name, query):
+        raise FilterInvalid(wrong)
+    others: int = fetch_value(connection, COUNT, {"name": name})
+    if others >= VIEWS_MOST:
+        raise FilterInvalid({"name": f"there are {VIEWS_MOST} views already: remove one first"})
+    fetch_all(connection, SAVE, {"name": name, "query": query, "who": who})
+
+
+def remove_view(connection: Connection, name: str) -> None:
+    """Remove the view with this name, if there is one."""
+    fetch_all(connection, REMOVE, {"name": storable(name)})
+
+
+def _wrong_with(name: str, query: str) -> dict[str, str]:
+    """Return what is wrong with each value."""
+    wrong = {}
+    if not 1 <= len(name) <= NAME_CHARACTERS or not name.isprintable():
+        wrong["name"] = f"must be printable text of 1 to {NAME_CHARACTERS} characters"
+    if not 1 <= len(query) <= QUERY_CHARACTERS:
+        wrong["filter"] = f"must have 1 to {QUERY_CHARACTERS} characters in the address"
+    return wrong
