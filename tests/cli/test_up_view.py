@@ -22,7 +22,7 @@ __all__ = ["beside", "home"]  # fixtures
 UP = ("up", "--yes", "--port", "0")
 
 # The last line of the view once it is whole.
-WHOLE = r"^  open http://127\.0\.0\.1:\d+/admin/link/[A-Za-z0-9_-]{22}$"
+WHOLE = r"^  open http://127\.0\.0\.1:\d+/admin/link/[A-Za-z0-9_-]{16}$"
 
 
 def whole_view(terminal: LiveTerminal) -> list[str]:

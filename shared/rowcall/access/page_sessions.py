@@ -18,10 +18,10 @@ SESSION = timedelta(hours=12)
 LINK = timedelta(minutes=10)
 
 # Only this form is looked up.
-TOKEN = re.compile(r"[A-Za-z0-9_-]{22,43}")
+TOKEN = re.compile(r"[A-Za-z0-9_-]{16,43}")
 
-# A link is short enough for a terminal; it works once, and not for long.
-SESSION_BYTES, LINK_BYTES = 32, 16
+# A link fits a line of a narrow terminal; it works once, and not for long.
+SESSION_BYTES, LINK_BYTES = 32, 12
 
 BEGIN = """
 WITH expired AS (DELETE FROM rowcall.page_sessions WHERE expires_at <= now())
@@ -87,5 +87,5 @@ def _begin(connection: Connection, key_id: int, is_link: bool, lifetime: timedel
 
 
 def hashed(token: str) -> bytes:
-    """Return the hash that is stored; a fast one is enough, because nobody can guess 128 random bits."""
+    """Return the hash that is stored; a fast one is enough, because the tokens are random."""
     return hashlib.sha256(token.encode()).digest()
