@@ -280,3 +280,20 @@ def test_the_name_of_the_environment_is_on_every_screen_in_its_colour(app: flask
         if response.mimetype == "text/html" and response.status_code != 302:
             assert 'data-colour="amber"' in response.text, path
             assert ">staging<" in response.text, path
+
+
+def test_who_may_operate_but_not_read_finds_a_run_by_its_id_and_sees_only_shapes(
+    browse: Browse, committed: PgConnection
+) -> None:
+    run_id = run_in(committed, Status.DEAD, payload="""'{"card": "4111"}'""")["id"]
+    visit = browse("operate")
+    first = visit.get()
+    assert (first.status, "Type the id of a run" in first.text) == (200, True)
+    assert "/admin/runs" not in first.links
+    found = visit.get("/find", q=str(run_id))
+    assert (found.address, "4111" in found.html, '"card": "text"' in found.text) == (
+        f"/admin/runs/{run_id}",
+        False,
+        True,
+    )
+    assert visit.get("/find", q="invoice:1").status == 403

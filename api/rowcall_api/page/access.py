@@ -13,7 +13,9 @@ from werkzeug.exceptions import Forbidden, Unauthorized
 
 from rowcall.access.caller import Caller
 from rowcall.access.page_sessions import SESSION, find_session
+from rowcall.base.database import Connection
 from rowcall.base.endpoints import plain_address
+from rowcall.definitions import clock
 from rowcall_api.http import auth, request_log
 from rowcall_api.page.reading import at_once
 from rowcall_api.rights import may
@@ -76,7 +78,13 @@ def check() -> flask.typing.ResponseReturnValue | None:
 
 def _caller() -> Caller | None:
     token = flask.request.cookies.get(COOKIE, "")
-    return at_once(find_session, token) if token else None
+    return at_once(_found, token) if token else None
+
+
+def _found(connection: Connection, token: str) -> Caller | None:
+    """Return the session's caller, and note the database's time, to which the screen's times are relative."""
+    flask.g.at = clock(connection)
+    return find_session(connection, token)
 
 
 def _sign_in(sends: bool) -> flask.typing.ResponseReturnValue:

@@ -34,6 +34,7 @@ SCREENS = (
     ("page.keys", "Keys", "k"),
 )
 ADMINS_ONLY = {"page.audit", "page.keys"}
+FOR_ALL = {"page.overview"}
 
 # What the screen after a form says; the address names it.
 SAID = {
@@ -100,13 +101,19 @@ def _layout() -> dict[str, object]:
         "may_change": access.may_change,
         "is_private": access.is_private,
         "caller": flask.g.get("caller"),
-        "screens": [one for one in SCREENS if one[0] not in ADMINS_ONLY or may("admin")] if "caller" in flask.g else [],
+        "screens": _menu() if "caller" in flask.g else [],
         "said": SAID.get(flask.request.args.get("done", "")),
         "here": here,
         "may": may,
         "may_change_many": may_change_many,
         "at": words.now(),
     }
+
+
+def _menu() -> list[tuple[str, str, str]]:
+    """Return the screens that the operator may see."""
+    needed = {name: "admin" if name in ADMINS_ONLY else "read" for name, *_ in SCREENS}
+    return [one for one in SCREENS if one[0] in FOR_ALL or may(needed[one[0]])]
 
 
 def here(**changes: object) -> str:
@@ -149,4 +156,4 @@ def _shown(problem: flask.Response) -> flask.Response:
 @blueprint.get("/<path:unknown>")
 def nowhere(unknown: str) -> flask.typing.ResponseReturnValue:
     """Refuse an address that no screen has, in HTML."""
-    raise NotFound
+    raise NotFound("there is no screen at this address")
