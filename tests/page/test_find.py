@@ -67,5 +67,5 @@ def test_a_search_that_did_not_reach_all_effects_says_so(
     assert "only in the newest 20,000 of each kind" in browse("read").get("/find", q="somebody").text
 
 
-def test_a_key_without_read_finds_nothing(browse: Browse) -> None:
-    assert browse("operate").get("/find", q="1").status == 403
+def test_a_key_without_read_finds_nothing_by_a_key(browse: Browse) -> None:
+    assert browse("operate").get("/find", q="invoice_charge:1").status == 403

@@ -39,7 +39,7 @@ from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.inspect import ATTEMPTS_PAGE, GET_RUN, STATES
 from rowcall.queue.views.live_workers import SERVING
 from rowcall.queue.views.pages import Order
-from rowcall.queue.views.stats import QUEUE, QUEUES
+from rowcall.queue.views.stats import LONGEST_DUE, QUEUE, QUEUES
 from rowcall.queue.workers import ABANDONED, UNSERVED
 from tests.support.plans import looked_at, plan
 
@@ -143,6 +143,7 @@ def test_the_figures_of_all_queues_look_at_some_thousand_runs_of_each_lane(fille
 def test_the_figures_of_one_queue_look_at_no_other_queue(filled: PgConnection) -> None:
     asked = {"queue": "small", "known": ["none"], "declared": "{}"}
     assert looked_at(plan(filled, BY_INDEX + QUEUE, asked)) <= 3 * 10 + 2
+    assert looked_at(plan(filled, BY_INDEX + LONGEST_DUE, {"queue": "small"})) <= 3 * 10 + 2
 
 
 def test_a_claim_with_nothing_due_looks_at_next_to_nothing(filled: PgConnection) -> None:
