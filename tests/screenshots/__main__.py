@@ -28,6 +28,9 @@ ERASE_LINE = "\x1b[2K"
 # A command says this of a local server; the folder is a temporary one.
 USING = re.compile("^rowcall: using the local PostgreSQL in .*\n", re.MULTILINE)
 
+# A one-time link is another one each time.
+LINK = re.compile(r"(?<=/admin/link/)[A-Za-z0-9_-]{16}")
+
 # Shown when the demo's runs have ended.
 ENDED = ("declined on purpose", "^Runs .*33 succeeded +1 dead", "on attempt 2", "^  open ")
 
@@ -35,6 +38,7 @@ ENDED = ("declined on purpose", "^Runs .*33 succeeded +1 dead", "on attempt 2", 
 def draw(name: str, title: str, terminal: LiveTerminal) -> None:
     """Write what the terminal shows as a picture."""
     shown = USING.sub("", terminal.raw.decode().replace("\r\n", "\n").rpartition(ERASE_LINE)[2]).rstrip()
+    shown = LINK.sub("works-only-once-", shown)
     console = Console(width=COLUMNS, file=StringIO(), record=True, force_terminal=True, color_system="standard")
     console.print(Text.from_ansi(shown), "", sep="\n", soft_wrap=True)  # rich cuts the last line's descenders
     svg = FONTS.sub("", console.export_svg(title=title, unique_id=Path(name).stem))
