@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import flask
 import pytest
@@ -256,3 +257,12 @@ def test_a_key_without_read_sees_the_shape_only(browse: Browse, committed: PgCon
 def test_a_run_that_does_not_exist_is_refused_in_html(browse: Browse) -> None:
     missing = browse("read").get("/runs/987654")
     assert (missing.status, missing.response.mimetype) == (404, "text/html")
+
+
+def test_a_clone_form_that_is_sent_twice_enqueues_one_copy(browse: Browse, committed: PgConnection) -> None:
+    run_id = run_in(committed, Status.SUCCEEDED)["id"]
+    visit = browse()
+    form = visit.get(f"/runs/{run_id}").forms["Enqueue the copy"]
+    sent: dict[str, Any] = {**form.fields}
+    first, second = (visit.post(form.action, **sent) for _ in range(2))
+    assert first.address.split("?")[0] == second.address.split("?")[0] != f"/admin/runs/{run_id}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,6 +79,8 @@ def screen(run_id: int, draft: Draft | None = None) -> str:
         effects=part(effects.page_of_effects, run_id=run_id, limit=EFFECTS_MOST),
         unresolved=part(effects.unresolved_effects, run_id) if "retry" in events else None,
         log=part(_log, run_id),
+        # So that a form that is sent twice enqueues one copy.
+        once=secrets.token_hex(8),
         may_clone=access.may_change() and row["pruned_at"] is None and part(may_clone, row).value,
     )
 

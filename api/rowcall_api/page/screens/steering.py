@@ -64,7 +64,8 @@ def clone(run_id: int) -> flask.typing.ResponseReturnValue:
             must_be_allowed_to_steer(connection, run_id)
             original = queue.get_run(connection, run_id)
             must_be_allowed_to_enqueue(connection, original["job_type"], original["queue"])
-            outcome = queue.clone(connection, run_id, reasoned(), _expected(), **_changes(original))
+            once = flask.request.form.get("once") or None
+            outcome = queue.clone(connection, run_id, reasoned(), _expected(), key=once, **_changes(original))
     except RunInvalid as error:
         return _again(run_id, "clone", error)
     return shown(outcome.run_id, "clone")
