@@ -144,7 +144,7 @@ def test_the_requests_are_answered(app: flask.Flask, fresh_url: str) -> None:
         )
         found = json.loads(answer.data)
         statuses.append((answer.status_code, len(found.get("items", found))))
-    assert statuses == [(201, len(SENT) + 7), (200, 3)]
+    assert statuses == [(201, len(SENT) + 8), (200, 3)]
 
 
 # Tables
