@@ -164,6 +164,8 @@ def test_a_link_signs_in_once_and_soon(app: flask.Flask, module_url: str, commit
         key_id = api_keys.id_of(connection, api_keys.create_key(connection, "linked", ["read"], MAKER))
         first, late = make_link(connection, key_id), make_link(connection, key_id)
     client = app.test_client()
+    client.set_cookie(COOKIE, first, domain=HOST, path="/admin")
+    assert client.get("/admin", base_url=HERE).status_code == 302, "a link is no session"
     followed = client.get(f"/admin/link/{first}", base_url=HERE)
     assert (followed.status_code, followed.headers["Location"]) == (303, "/admin")
     assert client.get("/admin", base_url=HERE).status_code == 200
@@ -171,12 +173,6 @@ def test_a_link_signs_in_once_and_soon(app: flask.Flask, module_url: str, commit
     for token in (first, late, "x" * 43, "nonsense"):
         refused = app.test_client().get(f"/admin/link/{token}", base_url=HERE)
         assert (refused.status_code, "used, or is older" in refused.text) == (403, True)
-    # The token of a link is not the token of a session.
-    with database.transaction(module_url) as connection:
-        other = make_link(connection, key_id)
-    stranger = app.test_client()
-    stranger.set_cookie(COOKIE, other, domain=HOST, path="/admin")
-    assert stranger.get("/admin", base_url=HERE).status_code == 302
 
 
 def test_no_form_is_taken_from_another_site_or_without_the_sessions_token(app: flask.Flask, browse: Browse) -> None:
@@ -230,12 +226,13 @@ def test_without_tls_on_an_address_of_the_network_the_page_is_read_only_unless_a
     ("sender", "proto", "private"),
     [
         ("192.0.2.7", "https", True),
+        ("127.0.0.1", "https", True),
         ("192.0.2.7", "http", False),
         ("192.0.2.7", "https, http", False),
         ("198.51.100.9", "https", False),
     ],
 )
-def test_only_a_trusted_proxy_can_say_that_the_connection_is_encrypted(
+def test_only_a_trusted_proxy_or_one_on_this_machine_can_say_that_the_connection_is_encrypted(
     module_url: str, keys: dict[str, str], monkeypatch: pytest.MonkeyPatch, sender: str, proto: str, private: bool
 ) -> None:
     monkeypatch.setenv("ROWCALL_TRUSTED_PROXIES", "192.0.2.0/24")

@@ -109,13 +109,12 @@ def may_change(scope: str = "operate") -> bool:
 
 
 def is_encrypted() -> bool:
-    """Whether the browser's connection is encrypted, up to the API or to a trusted proxy in front of it."""
+    """Whether the browser's connection is encrypted, up to the API or to a proxy on this machine or a trusted one."""
     request = flask.request
     if request.is_secure:
         return True
-    proxies = flask.current_app.extensions["trusted_proxies"]
-    sender = plain_address(request.remote_addr) if request.remote_addr else None
-    trusted = proxies is not None and sender is not None and sender in proxies
+    proxies, sender = flask.current_app.extensions["trusted_proxies"], request.remote_addr or ""
+    trusted = _is_loopback(sender) or (proxies is not None and bool(sender) and plain_address(sender) in proxies)
     return trusted and request.headers.get("X-Forwarded-Proto", "").split(",")[-1].strip() == "https"
 
 
