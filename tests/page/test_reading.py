@@ -10,6 +10,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection
 from rowcall.status import Status
 from rowcall_api.app import create_app
+from rowcall_api.page.blueprint import here
 from tests.api.conftest import let_nobody_in
 from tests.page.conftest import MAKER, Browse
 from tests.page.visits import Visit
@@ -58,3 +59,10 @@ def test_without_the_database_the_page_says_so(fresh_url: str) -> None:
     assert refused.response.mimetype == "text/html"
     for pool in ("database", "page_pool"):
         app.extensions[pool].dispose()
+
+
+def test_the_link_to_the_next_page_keeps_any_query_and_stays_on_this_site(app: flask.Flask) -> None:
+    with app.test_request_context("/admin/runs?_scheme=javascript&_external=1&endpoint=x&done=retry&status=a&status=b"):
+        there, fewer = here(cursor="c"), here(status=None)
+    assert there == "/admin/runs?_scheme=javascript&_external=1&endpoint=x&status=a&status=b&cursor=c"
+    assert fewer == "/admin/runs?_scheme=javascript&_external=1&endpoint=x"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from urllib.parse import quote, urlencode
 
 import flask
 from werkzeug.exceptions import HTTPException, NotFound
@@ -118,9 +119,10 @@ def _menu() -> list[tuple[str, str, str]]:
 
 def here(**changes: object) -> str:
     """Return this screen's address with these changes to its query; None removes a value."""
-    kept = {**flask.request.args.to_dict(flat=False), **changes}
-    kept.pop("done", None)
-    return flask.url_for(str(flask.request.endpoint), **{**(flask.request.view_args or {}), **kept})
+    # Not by url_for(), for which some names have a meaning, such as _scheme.
+    asked = {**flask.request.args.to_dict(flat=False), **changes, "done": None}
+    kept = {name: value for name, value in asked.items() if value is not None}
+    return f"{quote(flask.request.path)}?{urlencode(kept, doseq=True)}"
 
 
 for name, function in FILTERS.items():
