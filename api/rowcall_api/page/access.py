@@ -59,13 +59,15 @@ def check() -> flask.typing.ResponseReturnValue | None:
     is_open, sends = getattr(view, OPEN, False), flask.request.method == "POST"
     if sends:
         _must_come_from_here()
-    caller = None if is_open else _caller()
-    if caller is None:
-        return None if is_open else _sign_in(sends)
-    flask.g.caller = caller
-    request_log.note(key=caller.prefix)
-    if caller.unnoted:
-        auth.record_use(caller)
+    if is_open:
+        return None
+    found = caller()
+    if found is None:
+        return _sign_in(sends)
+    flask.g.caller = found
+    request_log.note(key=found.prefix)
+    if found.unnoted:
+        auth.record_use(found)
     scope = getattr(view, SCOPE, None)
     if scope and not may(scope):
         raise Forbidden(f"your key lacks the scope `{scope}`: sign in with another key")
@@ -76,7 +78,8 @@ def check() -> flask.typing.ResponseReturnValue | None:
     return None
 
 
-def _caller() -> Caller | None:
+def caller() -> Caller | None:
+    """Return the owner of this request's session; None if it has none, or if that has ended."""
     token = flask.request.cookies.get(COOKIE, "")
     return at_once(_found, token) if token else None
 
@@ -92,7 +95,8 @@ def _sign_in(sends: bool) -> flask.typing.ResponseReturnValue:
     if sends:
         raise Unauthorized("your session has ended, and nothing was changed: sign in, and do it again")
     asked = flask.request.full_path.rstrip("?")
-    return flask.redirect(flask.url_for("page.sign_in", to=None if asked == "/admin" else asked))
+    ended = "yes" if COOKIE in flask.request.cookies else None
+    return flask.redirect(flask.url_for("page.sign_in", to=None if asked == "/admin" else asked, ended=ended))
 
 
 def keep(response: flask.Response, token: str) -> flask.Response:

@@ -14,7 +14,9 @@ from rowcall_api.page.blueprint import PREFIX, blueprint
 UNKNOWN = "This key is unknown, expired or revoked. `rowcall keys list` shows the valid keys; `rowcall keys create`\
  creates one."
 ONLY_ENQUEUE = "This key may only enqueue. The page needs a key with the scope `read`, and `operate` to change things."
-USED = "This link has been used, or is older than 10 minutes. Start `rowcall up` again for a new one, or use a key."
+USED = "This link has been used, or is older than 10 minutes. Sign in with a key: `rowcall up` keeps one in the file\
+ api_key in ROWCALL_HOME, which is .rowcall by default."
+ENDED = "Your session has ended: sign in again."
 
 # A key with one of these has something to see.
 SEE = {"read", "operate", "admin"}
@@ -24,7 +26,7 @@ SEE = {"read", "operate", "admin"}
 @access.open_to_all
 def sign_in() -> str:
     """Show the form."""
-    return _form()
+    return _form(ENDED if flask.request.args.get("ended") else "")
 
 
 @blueprint.post("/sign-in")
@@ -47,11 +49,13 @@ def begin() -> flask.typing.ResponseReturnValue:
 @blueprint.get("/link/<token>")
 @access.open_to_all
 def follow(token: str) -> flask.typing.ResponseReturnValue:
-    """Begin a session with a one-time link."""
+    """Begin a session with a one-time link, unless a program only asks whether it exists."""
+    if flask.request.method == "HEAD":
+        return ""
     with transaction() as connection:
         session = follow_link(connection, token, flask.g.get("request_id"))
     if session is None:
-        return _form(USED), 403
+        return flask.redirect(PREFIX) if access.caller() else (_form(USED), 403)
     return _entered(session, PREFIX)
 
 

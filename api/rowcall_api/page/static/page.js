@@ -72,6 +72,8 @@ if (live) {
   help.addEventListener("click", () => dialog.showModal());
   addEventListener("storage", showLive);
   setInterval(refresh, EVERY);
+  // After a form, something is about to happen.
+  if (new URLSearchParams(location.search).has("done")) [500, 1500].forEach((soon) => setTimeout(refresh, soon));
 }
 
 // Exact times: a click shows a time in the reader's own zone, and back.

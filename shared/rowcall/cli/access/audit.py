@@ -26,7 +26,7 @@ MORE = ("id", "request_id")
 @click.option(
     "--subject-id",
     type=click.IntRange(1),
-    help="Only changes of the subject with this id.  `rowcall definitions show` has that of a definition.",
+    help="Only changes of the subject with this id; needs --subject.  `rowcall definitions show` shows an id.",
 )
 @click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")
 @click.option("--before", type=Moment(past=True), help="Only changes before this time.")

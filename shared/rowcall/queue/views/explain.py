@@ -139,7 +139,7 @@ def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str
         served = Condition(served.name, False, message)
     yield served
     unlocked: bool = fetch_value(connection, IS_UNLOCKED, row)
-    message = "its row is not locked" if unlocked else "another transaction has locked its row: try again"
+    message = "its row is not locked" if unlocked else "another transaction has locked its row, perhaps to claim it"
     yield Condition("row", unlocked, message)
 
 
