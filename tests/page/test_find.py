@@ -51,13 +51,11 @@ def test_all_that_could_be_meant_are_listed(browse: Browse, ids: dict[str, int])
     assert "No run has this id" in mails.text
 
 
-@pytest.mark.parametrize(
-    "sought", ["nothing", "98765432109876543210", "-1", "\0", "\N{SUPERSCRIPT TWO}", "%", "x" * 3000]
-)
+@pytest.mark.parametrize("sought", ["nothing", "98765432109876543210", "-1", "\N{SUPERSCRIPT TWO}", "%", "x" * 3000])
 def test_nothing_is_found_in_a_sentence(browse: Browse, ids: dict[str, int], sought: str) -> None:
     screen = browse("read").get("/find", q=sought)
     assert screen.status == 200
-    assert sought == "\0" or "No effect has this key, reference, recipient or Message-ID." in screen.text
+    assert "No effect has this key, reference, recipient or Message-ID." in screen.text
 
 
 def test_a_search_that_did_not_reach_all_effects_says_so(

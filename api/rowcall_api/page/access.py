@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import flask
-from werkzeug.exceptions import Forbidden, Unauthorized
+from werkzeug.exceptions import BadRequest, Forbidden, Unauthorized
 
 from rowcall.access.caller import Caller
 from rowcall.access.page_sessions import SESSION, find_session
@@ -57,6 +57,7 @@ def check() -> flask.typing.ResponseReturnValue | None:
     """Find the caller of this request, and refuse what its key, its session or its connection does not allow."""
     view = flask.current_app.view_functions[str(flask.request.endpoint)]
     is_open, sends = getattr(view, OPEN, False), flask.request.method == "POST"
+    _must_be_storable()
     if sends:
         _must_come_from_here()
     if is_open:
@@ -147,9 +148,20 @@ def _must_have_token() -> None:
         raise Forbidden("this form is not from your session, and nothing was changed: load the page again")
 
 
+def _must_be_storable() -> None:
+    """Refuse the one character that PostgreSQL has not, before it reaches a statement."""
+    request = flask.request
+    values = [*(request.view_args or {}).values(), *(one for lot in request.values.listvalues() for one in lot)]
+    if any("\0" in str(value) for value in values):
+        raise BadRequest("text cannot contain the character U+0000")
+
+
 def _must_come_from_here() -> None:
     """Refuse a form of another site.  Every browser of the last years sends Origin with a form."""
-    origin = urlsplit(flask.request.headers.get("Origin", ""))
+    try:
+        origin = urlsplit(flask.request.headers.get("Origin", ""))
+    except ValueError:
+        origin = urlsplit("")
     if origin.scheme not in {"http", "https"} or origin.netloc != flask.request.host:
         raise Forbidden(
             "this form is from another site, and nothing was changed; if a proxy is in front of the API, it must pass"

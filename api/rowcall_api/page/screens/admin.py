@@ -154,7 +154,7 @@ def _criteria(sent: Mapping[str, str]) -> tuple[AuditFilter | None, dict[str, st
         except ScheduleInvalid as error:
             wrong[name] = str(error)
     if number := sent.get("subject_id"):
-        if number.isascii() and number.isdigit() and 0 < int(number) <= LARGEST_ID:
+        if number.isascii() and number.isdigit() and len(number) < 20 and 0 < int(number) <= LARGEST_ID:
             values["subject_id"] = int(number)
         else:
             wrong["subject_id"] = "must be a whole number above 0"

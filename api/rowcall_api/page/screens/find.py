@@ -19,7 +19,7 @@ RUNS_MOST = 20
 @blueprint.get("/find")
 def find() -> flask.typing.ResponseReturnValue:
     """Lead to the one thing that has this id, key or reference, or list all that have it."""
-    sought = flask.request.args.get("q", "").strip().replace("\0", "")
+    sought = flask.request.args.get("q", "").strip()
     if not may("read"):  # who could search for keys could guess what is in payloads
         if (run_id := _as_id(sought)) is None:
             raise Forbidden("your key lacks the scope `read`, so you can find a run only by its id")

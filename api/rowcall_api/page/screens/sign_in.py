@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import flask
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import TooManyRequests
 
 from rowcall.access.page_sessions import begin_session, end_session, follow_link
 from rowcall_api.http import auth
@@ -35,8 +35,8 @@ def begin() -> flask.typing.ResponseReturnValue:
     """Begin a session with a key."""
     try:
         caller = auth.look_up(flask.request.form.get("key", "").strip())
-    except HTTPException as error:
-        return _form(error.description or ""), error.code or 400
+    except TooManyRequests as error:
+        return _form(error.description or ""), 429, {"Retry-After": str(error.retry_after)}
     if caller is None:
         return _form(UNKNOWN), 401
     if not caller.scopes & SEE:

@@ -1,0 +1,89 @@
+"""Requests that no browser sends are refused with a sentence, and tell nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flask
+import pytest
+
+from rowcall.access import api_keys
+from rowcall.base import database
+from rowcall.base.database import PgConnection, fetch_all, fetch_value
+from rowcall.status import Status
+from rowcall_api.app import create_app
+from tests.page.conftest import MAKER, Browse
+from tests.page.visits import HOST, ORIGIN, Visit
+from tests.support.rows import run_in
+
+HERE = f"http://{HOST}"
+
+PAYLOAD = "SELECT payload FROM rowcall.job_runs ORDER BY id DESC LIMIT 1"
+RUNS = "SELECT count(*) FROM rowcall.job_runs"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["effects?kind=%00", "failures?job_type=a%00b", "audit?who=%00", "queues/a%00b", "effects/a%00b/1", "runs?key=%00"],
+)
+def test_a_null_character_in_an_address_is_refused(browse: Browse, path: str) -> None:
+    refused = browse("admin").client.get(f"/admin/{path}", base_url=HERE)
+    assert (refused.status_code, refused.mimetype, "U+0000" in refused.text) == (400, "text/html", True)
+
+
+@pytest.mark.parametrize("path", ["queues/mail/limit", "effects/sent_emails/1/resolve", "runs/1/clone"])
+def test_a_null_character_in_a_form_is_refused(browse: Browse, path: str) -> None:
+    visit = browse("admin")
+    refused = visit.post(f"/{path}", max_running="\0", reference="\0", payload="\0")
+    assert (refused.status, "U+0000" in refused.text) == (400, True)
+
+
+def test_an_id_of_thousands_of_digits_is_wrong_and_no_error(browse: Browse) -> None:
+    assert "whole number above 0" in browse("admin").get("/audit", subject="run", subject_id="1" * 5000).text
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://]", "://", "http://localhost:x", "\u00e9"])
+def test_a_malformed_origin_is_refused(app: flask.Flask, origin: str) -> None:
+    refused = app.test_client().post(
+        "/admin/sign-in", data={"key": "x"}, base_url=HERE, headers={"Origin": origin.encode().decode("latin-1")}
+    )
+    assert (refused.status_code, "from another site" in refused.text) == (403, True)
+
+
+def test_who_guesses_keys_is_told_when_to_come_again(module_url: str) -> None:
+    app = create_app(module_url)
+    client = app.test_client()
+    answers = [client.post("/admin/sign-in", data={"key": "guess"}, base_url=HERE, headers=ORIGIN) for _ in range(30)]
+    assert {answer.status_code for answer in answers} == {401, 429}
+    assert int(answers[-1].headers["Retry-After"]) > 0
+    for pool in ("database", "page_pool"):
+        app.extensions[pool].dispose()
+
+
+@pytest.mark.parametrize(("was", "typed"), [("1", "true"), ("0", "false"), ("1", "1.0"), ("true", "1")])
+def test_a_clone_has_the_payload_that_was_typed_even_if_python_calls_it_equal(
+    browse: Browse, committed: PgConnection, was: str, typed: str
+) -> None:
+    run_id = run_in(committed, Status.SUCCEEDED, payload=f"""'{{"flag": {was}}}'""", job_type="'noop'")["id"]
+    copy = browse("admin").send(f"/runs/{run_id}", "Enqueue the copy", payload=f'{{"flag": {typed}}}')
+    assert copy.status == 200, copy.text
+    assert str(fetch_value(committed, f"SELECT payload ->> 'flag' FROM ({PAYLOAD}) AS copy")) == typed
+
+
+def test_a_key_without_read_cannot_find_out_a_payload_by_cloning(
+    app: flask.Flask, module_url: str, committed: PgConnection
+) -> None:
+    with database.transaction(module_url) as connection:
+        key = api_keys.create_key(connection, "blind", ["operate", "enqueue"], MAKER)
+    run_id = run_in(committed, Status.SUCCEEDED, payload="""'{"pin": 7}'""", job_type="'noop'")["id"]
+    visit = Visit(app, key)
+    sent: dict[str, Any] = {"csrf": visit.csrf, "once": "same"}
+    path = f"/admin/runs/{run_id}/clone"
+
+    def guess(**payload: str) -> int:
+        return visit.client.post(path, data={**sent, **payload}, base_url=HERE, headers=ORIGIN).status_code
+
+    assert guess() == 303
+    before = fetch_all(committed, RUNS)
+    assert {guess(payload=f'{{"pin": {pin}}}') for pin in range(5, 10)} == {422}
+    assert fetch_all(committed, RUNS) == before
