@@ -87,3 +87,9 @@ def test_a_key_without_read_cannot_find_out_a_payload_by_cloning(
     before = fetch_all(committed, RUNS)
     assert {guess(payload=f'{{"pin": {pin}}}') for pin in range(5, 10)} == {422}
     assert fetch_all(committed, RUNS) == before
+
+
+@pytest.mark.parametrize(("typed", "leads"), [("", "/admin"), ("runs/", "/admin/runs"), ("runs//", "/admin/runs")])
+def test_a_slash_at_the_end_of_an_address_leads_to_the_screen(browse: Browse, typed: str, leads: str) -> None:
+    led = browse("read").client.get(f"/admin/{typed}", base_url=HERE)
+    assert (led.status_code, led.headers["Location"]) == (302, leads)

@@ -155,7 +155,10 @@ def _shown(problem: flask.Response) -> flask.Response:
     return problem
 
 
+@blueprint.get("/", defaults={"unknown": "/"})
 @blueprint.get("/<path:unknown>")
 def nowhere(unknown: str) -> flask.typing.ResponseReturnValue:
-    """Refuse an address that no screen has, in HTML."""
+    """Lead to the screen without a slash at the end; refuse an address that no screen has, in HTML."""
+    if unknown.endswith("/"):
+        return flask.redirect(f"{PREFIX}/{unknown.rstrip('/')}".rstrip("/"))
     raise NotFound("there is no screen at this address")

@@ -23,6 +23,7 @@ async function refresh() {
     return tell("The server does not answer; what you see may be old.");
   }
   if (answer.redirected) return tell("Your session has ended: load the page again to sign in.");
+  if (answer.status === 404 || answer.status === 405) return; // a form was refused, and its address is no screen
   if (!answer.ok) return tell("The server could not read this screen; what you see may be old.");
   tell("");
   const next = new DOMParser().parseFromString(await answer.text(), "text/html");
