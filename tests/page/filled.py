@@ -190,7 +190,7 @@ class Rows:
         return "nightly-report", "reminders"
 
     def dead(self) -> int:
-        """Insert runs that died, and return the one of which everything is known."""
+        """Insert runs that died, and return the one with a payload, a log and effects."""
         for number in range(12):
             event = {"event_id": f"e-{number}"}
             other = self.run(Status.DEAD, "deliver_webhook", event, **self._ended(2, 2, BROKEN))
@@ -251,7 +251,7 @@ class Rows:
         return self.run(Status.SUCCEEDED, "build_sales_report", {"date": "2026-03-28"}, result=result, **dates)
 
     def effects(self, run_id: int) -> int:
-        """Insert an email that was sent, and a charge of which nobody knows whether it happened."""
+        """Insert an email that was sent, and a charge whose outcome is unknown."""
         shared = {"run_id": run_id, "lease_no": 1, "content_hash": "x"}
         mail = {"idempotency_key": self._say("mail:4711"), "recipient": self._say("ada@example.com")}
         known = {"subject": self._say("Your invoice"), "provider_reference": self._say("<m-1@mail.example.com>")}

@@ -1,4 +1,4 @@
-"""Text that would execute, break out of an attribute, or turn around what stands beside it."""
+"""Text that would execute, break out of an attribute, or reverse the text beside it."""
 
 from __future__ import annotations
 

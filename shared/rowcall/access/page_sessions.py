@@ -11,7 +11,7 @@ from rowcall.access.audit import record
 from rowcall.access.caller import Caller, caller_of
 from rowcall.base.database import Connection, fetch_all, fetch_one
 
-# A working day; whoever comes back the next morning signs in again.
+# A working day: the next morning, operators sign in again.
 SESSION = timedelta(hours=12)
 
 # Long enough to start a browser.
