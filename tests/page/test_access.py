@@ -165,7 +165,7 @@ def test_a_link_signs_in_once_and_soon(app: flask.Flask, module_url: str, commit
         first, late = make_link(connection, key_id), make_link(connection, key_id)
     client = app.test_client()
     client.set_cookie(COOKIE, first, domain=HOST, path="/admin")
-    assert client.get("/admin", base_url=HERE).status_code == 302, "a link is no session"
+    assert client.get("/admin", base_url=HERE).status_code == 302, "a link is not a session"
     assert client.head(f"/admin/link/{first}", base_url=HERE).status_code == 200, "a program that only looks"
     followed = client.get(f"/admin/link/{first}", base_url=HERE)
     assert (followed.status_code, followed.headers["Location"]) == (303, "/admin")

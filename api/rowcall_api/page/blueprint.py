@@ -10,7 +10,7 @@ from werkzeug.exceptions import HTTPException, NotFound
 
 from rowcall.base import errors
 from rowcall_api.http.errors import broken, http_problem, rowcall_problem
-from rowcall_api.page import access, words
+from rowcall_api.page import access
 from rowcall_api.page.words import FILTERS
 from rowcall_api.rights import may, may_change_many
 
@@ -107,7 +107,6 @@ def _layout() -> dict[str, object]:
         "here": here,
         "may": may,
         "may_change_many": may_change_many,
-        "at": words.now(),
     }
 
 

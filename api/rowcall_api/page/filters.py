@@ -10,15 +10,13 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import flask
-import marshmallow
 
 from rowcall.base.errors import FilterInvalid, ScheduleInvalid
 from rowcall.queue import Filter
 from rowcall.queue.views.filters import Form
 from rowcall.queue.views.pages import Order
 from rowcall.schedule import moment
-from rowcall_api.http.invalid import flat, pointer
-from rowcall_api.page import words
+from rowcall_api.page import forms, words
 from rowcall_api.schemas.filters import RunsQuery
 
 FILTERS = tuple(spec.name for spec in fields(Filter))
@@ -62,10 +60,12 @@ def asked() -> Asked:
     times, wrong = _times(sent)
     fixed = {name: value for name, value in {**sent, **times}.items() if name in FILTERS}
     try:
-        query = _loaded({**sent, **times}, wrong)
+        raw = {name: value for name, value in {**sent, **times}.items() if name not in wrong}
+        query, refused = forms.loaded(RunsQuery(), raw)
+        wrong |= refused
         criteria = Filter(**{name: query[name] for name in FILTERS if name in query})
     except FilterInvalid as error:
-        wrong |= {name: in_a_sentence(why) for name, why in error.fields.items()}
+        wrong |= {name: forms.in_a_sentence(why) for name, why in error.fields.items()}
     if wrong:
         return Asked(sent, fixed, wrong=wrong)
     return Asked(sent, fixed, criteria, query["cursor"], query["order"])
@@ -74,16 +74,6 @@ def asked() -> Asked:
 def time_in_words(text: str, past: bool = False) -> datetime:
     """Return the time that an operator means, in UTC unless it has an offset; raise ScheduleInvalid."""
     return moment(text, words.now(), ZONE, past)
-
-
-def in_a_sentence(wrong: object) -> str:
-    """Return what is wrong with a field, in which marshmallow may name several places."""
-    told = (f"{pointer(one.place)}: {one.why}" if any(map(_is_name, one.place)) else one.why for one in flat(wrong))
-    return "; ".join(dict.fromkeys(told))
-
-
-def _is_name(part: str | int) -> bool:
-    return isinstance(part, str)
 
 
 def _sent() -> dict[str, Any]:
@@ -106,15 +96,3 @@ def _times(sent: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
         except ScheduleInvalid as error:
             wrong[name] = str(error)
     return times, wrong
-
-
-def _loaded(sent: dict[str, Any], wrong: dict[str, str]) -> dict[str, Any]:
-    """Return the values as the API's query reads them, and add what is wrong with the others."""
-    raw = {name: value for name, value in sent.items() if name not in wrong}
-    try:
-        query: dict[str, Any] = RunsQuery().load(raw)
-    except marshmallow.ValidationError as error:
-        told: dict[str, Any] = error.normalized_messages()  # type: ignore[no-untyped-call]
-        wrong |= {name: in_a_sentence(why) for name, why in told.items()}
-        return {}
-    return query

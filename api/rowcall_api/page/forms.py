@@ -11,6 +11,7 @@ import marshmallow
 
 from rowcall.access.audit import Operator, wrong_with_reason
 from rowcall_api.http.auth import operator
+from rowcall_api.http.invalid import flat, pointer
 
 
 def loaded(schema: marshmallow.Schema, sent: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -19,8 +20,17 @@ def loaded(schema: marshmallow.Schema, sent: Mapping[str, Any]) -> tuple[dict[st
         values: dict[str, Any] = schema.load(sent)
     except marshmallow.ValidationError as error:
         told: dict[str, Any] = error.normalized_messages()  # type: ignore[no-untyped-call]
-        return {}, {name: " ".join(dict.fromkeys(_sentences(why))) for name, why in told.items()}
+        return {}, {name: in_a_sentence(why) for name, why in told.items()}
     return values, {}
+
+
+def in_a_sentence(wrong: object) -> str:
+    """Return what is wrong with a field, in which marshmallow may name several places."""
+    told = (
+        f"{pointer(one.place)}: {one.why}" if any(isinstance(part, str) for part in one.place) else one.why
+        for one in flat(wrong)
+    )
+    return "; ".join(dict.fromkeys(told))
 
 
 def text(name: str) -> str | None:
@@ -34,9 +44,3 @@ def with_reason() -> tuple[Operator, dict[str, str]]:
     if wrong := wrong_with_reason(reason):
         return operator(), {"reason": wrong}
     return replace(operator(), reason=reason), {}
-
-
-def _sentences(told: Any) -> list[str]:
-    """Return the sentences inside marshmallow's messages, which may be grouped by the place in a list."""
-    inner = told.values() if isinstance(told, Mapping) else told if isinstance(told, list) else None
-    return [str(told)] if inner is None else [sentence for one in inner for sentence in _sentences(one)]

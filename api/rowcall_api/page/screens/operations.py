@@ -10,7 +10,6 @@ from typing import Any
 import flask
 
 from rowcall import effects, queue
-from rowcall.access.audit import wrong_with_reason
 from rowcall.base import settings
 from rowcall.base.database import Connection, Row
 from rowcall.base.errors import FilterInvalid
@@ -20,7 +19,7 @@ from rowcall.queue.operations import Action
 from rowcall.queue.operations.state import allowed_in
 from rowcall_api.http.auth import operator
 from rowcall_api.http.database import transaction
-from rowcall_api.page import access
+from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.filters import Asked, asked
 from rowcall_api.page.reading import at_once, part
@@ -72,13 +71,13 @@ def preview(action: str) -> str:
 def start(action: str) -> flask.typing.ResponseReturnValue:
     """Start an operation on the runs of this filter."""
     form, request = flask.request.form, _narrow()
-    reason = form.get("reason", "").strip() or None
-    if wrong := wrong_with_reason(reason):
-        return _previewed(action, request, _requested(action, request), {"reason": wrong}), 422
-    requested = _requested(action, request, canary=form.get("canary") == "yes", reason=reason)
+    by, wrong = forms.with_reason()
+    if wrong:
+        return _previewed(action, request, _requested(action, request), wrong), 422
+    requested = _requested(action, request, canary=form.get("canary") == "yes", reason=by.reason)
     with transaction() as connection:
         queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
-        started = operations.start(connection, requested, operator(), form.get("once") or None)
+        started = operations.start(connection, requested, by, form.get("once") or None)
     return flask.redirect(flask.url_for("page.operation", operation_id=started.operation["id"], done="started"), 303)
 
 

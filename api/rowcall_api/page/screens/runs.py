@@ -20,9 +20,9 @@ from rowcall.queue.queues import list_queues
 from rowcall.status import Status
 from rowcall_api.http.auth import operator
 from rowcall_api.http.database import transaction
-from rowcall_api.page import access
+from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
-from rowcall_api.page.filters import Asked, asked, in_a_sentence
+from rowcall_api.page.filters import Asked, asked
 from rowcall_api.page.reading import Part, part
 from rowcall_api.rights import may_change_many
 
@@ -56,7 +56,7 @@ def runs() -> flask.typing.ResponseReturnValue:
         try:
             page = _searched(_page, request)
         except FilterInvalid as error:  # the cursor is of another filter
-            wrong = {name: in_a_sentence(why) for name, why in error.fields.items()}
+            wrong = {name: forms.in_a_sentence(why) for name, why in error.fields.items()}
     screen = flask.render_template(
         "rowcall_page/runs.html",
         asked=request,

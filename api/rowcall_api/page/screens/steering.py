@@ -13,15 +13,14 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import BadRequest
 
 from rowcall import queue
-from rowcall.access.audit import Operator, wrong_with_reason
+from rowcall.access.audit import Operator
 from rowcall.base.database import Row
 from rowcall.base.errors import RunInvalid, ScheduleInvalid
-from rowcall_api.http.auth import operator
 from rowcall_api.http.body import parsed, usable
 from rowcall_api.http.database import transaction
-from rowcall_api.page import access
+from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
-from rowcall_api.page.filters import in_a_sentence, time_in_words
+from rowcall_api.page.filters import time_in_words
 from rowcall_api.page.screens.run import Draft, screen
 from rowcall_api.rights import may, must_be_allowed_to_enqueue, must_be_allowed_to_steer
 
@@ -39,8 +38,8 @@ def steer(run_id: int, event: str) -> flask.typing.ResponseReturnValue:
     """Change a run, unless it has changed since the screen was shown."""
     with transaction() as connection:
         must_be_allowed_to_steer(connection, run_id)
-        EVENTS[event](connection, run_id, reasoned(), _expected())
-    return shown(run_id, event.removeprefix("force-"))
+        EVENTS[event](connection, run_id, _reasoned(), _expected())
+    return _shown(run_id, event.removeprefix("force-"))
 
 
 @blueprint.post("/runs/<int:run_id>/reschedule")
@@ -50,10 +49,10 @@ def reschedule(run_id: int) -> flask.typing.ResponseReturnValue:
     try:
         with transaction() as connection:
             must_be_allowed_to_steer(connection, run_id)
-            queue.reschedule(connection, run_id, reasoned(), _time("run_at"), _expected())
+            queue.reschedule(connection, run_id, _reasoned(), _time("run_at"), _expected())
     except RunInvalid as error:
         return _again(run_id, "reschedule", error)
-    return shown(run_id, "reschedule")
+    return _shown(run_id, "reschedule")
 
 
 @blueprint.post("/runs/<int:run_id>/clone")
@@ -66,35 +65,34 @@ def clone(run_id: int) -> flask.typing.ResponseReturnValue:
             original = queue.get_run(connection, run_id)
             must_be_allowed_to_enqueue(connection, original["job_type"], original["queue"])
             once = flask.request.form.get("once") or None
-            outcome = queue.clone(connection, run_id, reasoned(), _expected(), key=once, **_changes(original))
+            outcome = queue.clone(connection, run_id, _reasoned(), _expected(), key=once, **_changes(original))
     except RunInvalid as error:
         return _again(run_id, "clone", error)
-    return shown(outcome.run_id, "clone")
+    return _shown(outcome.run_id, "clone")
 
 
 def _again(run_id: int, form: str, error: RunInvalid) -> flask.typing.ResponseReturnValue:
     """Show the run with the form as it was sent, and what is wrong with it."""
-    wrong = {name: in_a_sentence(why) for name, why in error.fields.items()}
+    wrong = {name: forms.in_a_sentence(why) for name, why in error.fields.items()}
     return screen(run_id, Draft(form, flask.request.form, wrong)), 422
 
 
-def reasoned() -> Operator:
-    """Return the operator, with the reason that the form has."""
-    reason = flask.request.form.get("reason", "").strip() or None
-    if wrong := wrong_with_reason(reason):
-        raise RunInvalid({"reason": wrong})
-    found = operator()
-    return Operator(found.who, found.request_id, found.key_owner, reason)
+def _reasoned() -> Operator:
+    """Return the operator with the reason that the form has; raise RunInvalid if it cannot be kept."""
+    found, wrong = forms.with_reason()
+    if wrong:
+        raise RunInvalid(wrong)
+    return found
 
 
-def shown(run_id: int, done: str) -> flask.typing.ResponseReturnValue:
+def _shown(run_id: int, done: str) -> flask.typing.ResponseReturnValue:
     """Lead back to the run."""
     return flask.redirect(flask.url_for("page.run", run_id=run_id, done=done), 303)
 
 
 def _changes(original: Row) -> dict[str, Any]:
     """Return the payload of the form, if it is not the original's: an unchanged one keeps its natural key."""
-    text = flask.request.form.get("payload", "").strip()
+    text = forms.text("payload")
     if not text:
         return {}
     try:
