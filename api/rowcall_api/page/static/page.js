@@ -33,8 +33,11 @@ async function refresh() {
   }
 }
 
+// Two digits for each part, because some locales give the hours before ten one digit only, and columns would not align.
+const exact = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
+
 // Times that are shown in the reader's zone too; without a script, that column is in UTC.
-const ownZone = { weekday: "short", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
+const ownZone = { ...exact, weekday: "short", second: undefined };
 for (const time of document.querySelectorAll("time.local")) {
   time.textContent = new Date(time.dateTime).toLocaleString(undefined, ownZone);
 }
@@ -87,7 +90,7 @@ document.addEventListener("click", (event) => {
     delete time.dataset.words;
   } else {
     time.dataset.words = time.textContent;
-    time.textContent = new Date(time.dateTime).toLocaleString(undefined, { timeZoneName: "short" });
+    time.textContent = new Date(time.dateTime).toLocaleString(undefined, exact);
   }
 });
 
