@@ -117,8 +117,11 @@ def send(connection: socket.socket, request: bytes) -> None:
 
 
 def heard(connection: socket.socket) -> Heard:
-    """Read one response."""
+    """Read one response, and no byte of the next."""
     with HTTPResponse(connection) as answer:
+        # Its own buffer could hold the next response, which would be lost with it.
+        answer.fp.close()
+        answer.fp = connection.makefile("rb", buffering=1)
         try:
             answer.begin()
             return Heard(answer.status, dict(answer.getheaders()), answer.read())
