@@ -53,14 +53,22 @@ def only_for(scope: str) -> Callable[[View], View]:
     return mark
 
 
+def is_open() -> bool:
+    """Whether this request needs no session."""
+    return getattr(_view(), OPEN, False)
+
+
+def _view() -> object:
+    return flask.current_app.view_functions[str(flask.request.endpoint)]
+
+
 def check() -> flask.typing.ResponseReturnValue | None:
     """Find the caller of this request, and refuse what its key, its session or its connection does not allow."""
-    view = flask.current_app.view_functions[str(flask.request.endpoint)]
-    is_open, sends = getattr(view, OPEN, False), flask.request.method == "POST"
+    sends = flask.request.method == "POST"
     _must_be_storable()
     if sends:
         _must_come_from_here()
-    if is_open:
+    if is_open():
         return None
     found = caller()
     if found is None:
@@ -69,7 +77,7 @@ def check() -> flask.typing.ResponseReturnValue | None:
     request_log.note(key=found.prefix)
     if found.unnoted:
         auth.record_use(found)
-    scope = getattr(view, SCOPE, None)
+    scope = getattr(_view(), SCOPE, None)
     if scope and not may(scope):
         raise Forbidden(f"your key lacks the scope `{scope}`: sign in with another key")
     if sends:

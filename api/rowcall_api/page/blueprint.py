@@ -11,6 +11,7 @@ from werkzeug.exceptions import HTTPException, NotFound
 from rowcall.base import errors
 from rowcall_api.http.errors import broken, http_problem, rowcall_problem
 from rowcall_api.page import access
+from rowcall_api.page.slots import SLOTS
 from rowcall_api.page.words import FILTERS
 from rowcall_api.rights import may, may_change_many
 
@@ -61,7 +62,16 @@ SAID = {
 
 @blueprint.before_request
 def _begin() -> flask.typing.ResponseReturnValue | None:
+    if flask.request.method in ("GET", "HEAD") and not access.is_open():
+        flask.g.slot = object()
+        flask.current_app.extensions[SLOTS].take(flask.g.slot)
     return access.check()
+
+
+@blueprint.teardown_request
+def _end(_: BaseException | None) -> None:
+    if "slot" in flask.g:
+        flask.current_app.extensions[SLOTS].give_back(flask.g.slot)
 
 
 def nonce() -> str:

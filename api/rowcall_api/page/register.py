@@ -26,6 +26,7 @@ from rowcall_api.page.screens import (
     steering,
     workers,
 )
+from rowcall_api.page.slots import SLOTS, Slots
 
 SCREENS = (
     admin,
@@ -55,6 +56,8 @@ COLOURS = {
 def register(app: flask.Flask, settings: Settings, url: str) -> None:
     """Serve the page; each process of the API opens its connections when the first operator comes."""
     app.extensions[reading.POOL] = engine(url, reading.CONNECTIONS, ANSWER_SECONDS, reading.PART_SECONDS)
+    # Each slot has a connection, and one thread remains for the API's other requests.
+    app.extensions[SLOTS] = Slots(max(1, min(reading.CONNECTIONS, settings.api_threads - 1)))
     app.extensions[access.WITHOUT_TLS] = settings.page_without_tls
     app.extensions[ENVIRONMENT] = _environment(settings.environment, url)
     app.register_blueprint(blueprint)
