@@ -4968,8 +4968,10 @@ FROM (
 ROLLBACK;
 
 -- rowcall.queue.operations.preview: SAMPLED
+-- IN_ORDER lasts until the transaction ends: without sorting, all runs would be read in the order of an index.
 \set run_ids '{"1"}'
 BEGIN;
+SET LOCAL enable_sort = on; SET LOCAL enable_incremental_sort = on;
 SELECT id, job_type, queue, status, run_at, error_type, created_at FROM rowcall.job_runs
 WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY created_at DESC, id DESC;
 ROLLBACK;

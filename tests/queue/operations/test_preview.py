@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.queue import operations
 from rowcall.queue.operations import Action
 from rowcall.status import Status
 from tests.support.operations import done, requested, statuses
 from tests.support.rows import run_in
+
+# Runs that the operation does not change, and how many rows of runs this transaction has fetched.
+OTHERS = """
+INSERT INTO rowcall.job_runs (job_type, status, lease_no, attempts, max_attempts, finished_at)
+SELECT 'noop', 'succeeded', 1, 1, 5, now() FROM generate_series(1, %(number)s)
+"""
+FETCHED = """
+SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+WHERE relid = 'rowcall.job_runs'::regclass
+"""
 
 
 def test_a_preview_counts_and_names_some_and_changes_nothing(connection: PgConnection) -> None:
@@ -23,6 +33,16 @@ def test_a_preview_counts_and_names_some_and_changes_nothing(connection: PgConne
     assert statuses(connection, runs) == ["dead"] * 7
     assert fetch_all(connection, "SELECT id FROM rowcall.audit_log") == []
     assert operations.list_operations(connection).rows == []
+
+
+def test_a_preview_reads_no_run_that_its_filter_leaves_out(connection: PgConnection) -> None:
+    fetch_all(connection, OTHERS, {"number": 500})
+    for _ in range(7):
+        run_in(connection, Status.DEAD)
+    before = fetch_value(connection, FETCHED)
+    found = operations.preview(connection, requested(Action.RETRY, status=[Status.DEAD]))
+    assert (found.matched, len(found.samples)) == (7, 5)
+    assert fetch_value(connection, FETCHED) - before <= 7 + 5
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ FROM (
 # Name of a scan -> the query that counts.
 COUNTS = {scan.name: count_sql(scan) for scan in (*SCANS, UNFINISHED)}
 
-SAMPLED = """
+# IN_ORDER lasts until the transaction ends: without sorting, all runs would be read in the order of an index.
+SAMPLED = """SET LOCAL enable_sort = on; SET LOCAL enable_incremental_sort = on;
 SELECT id, job_type, queue, status, run_at, error_type, created_at FROM rowcall.job_runs
 WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY created_at DESC, id DESC
 """
