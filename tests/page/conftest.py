@@ -14,9 +14,8 @@ from rowcall.access.audit import Operator
 from rowcall.base import database, logs
 from rowcall.base.database import PgConnection
 from rowcall_api.app import create_app
-from rowcall_api.page.reading import POOL
 from tests.api.serving import Server, served
-from tests.page.visits import Visit
+from tests.page.visits import Visit, disconnect
 
 Browse = Callable[..., Visit]
 
@@ -39,8 +38,7 @@ def app(module_url: str) -> Iterator[flask.Flask]:
         environment.setenv("ROWCALL_ENVIRONMENT", "staging")
         app = create_app(module_url)
     yield app
-    for pool in ("database", POOL):
-        app.extensions[pool].dispose()
+    disconnect(app)
     logs.use(logs.Log())
 
 

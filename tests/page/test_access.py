@@ -17,7 +17,7 @@ from rowcall.status import Status
 from rowcall_api.app import create_app
 from rowcall_api.page.access import COOKIE, WITHOUT_TLS
 from tests.page.conftest import MAKER, Browse
-from tests.page.visits import HOST, ORIGIN, Visit
+from tests.page.visits import HOST, ORIGIN, Visit, disconnect
 from tests.support.rows import run_in
 
 HERE = f"http://{HOST}"
@@ -247,8 +247,7 @@ def test_only_a_trusted_proxy_or_one_on_this_machine_can_say_that_the_connection
     client = app.test_client()
     begun = client.post("/admin/sign-in", data={"key": keys["read"]}, **options)
     assert ("Secure" in begun.headers["Set-Cookie"]) is private
-    for pool in ("database", "page_pool"):
-        app.extensions[pool].dispose()
+    disconnect(app)
 
 
 def test_every_response_lets_only_the_pages_own_files_run_and_nobody_frame_it(app: flask.Flask, browse: Browse) -> None:

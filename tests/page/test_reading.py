@@ -7,14 +7,18 @@ import pytest
 
 from rowcall.access import api_keys
 from rowcall.base import database
-from rowcall.base.database import PgConnection
+from rowcall.base.database import Connection, PgConnection, fetch_all
+from rowcall.base.jsonb import stored
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from rowcall_api.page.blueprint import here
+from rowcall_api.page.reading import PART_SECONDS, Part, part
 from tests.api.conftest import let_nobody_in
 from tests.page.conftest import MAKER, Browse
-from tests.page.visits import Visit
+from tests.page.visits import Visit, disconnect
 from tests.support.rows import run_in
+from tests.support.silence import network
+from tests.support.slow_search import SLOW, fill
 
 
 def test_times_are_relative_to_the_databases_clock(
@@ -39,13 +43,54 @@ def test_a_part_that_the_database_does_not_answer_in_time_leaves_a_gap(
     assert "did not answer" not in visit.get().text
 
 
-def test_the_page_answers_while_all_connections_of_the_api_are_busy(app: flask.Flask, browse: Browse) -> None:
-    visit = browse("read")
+def test_all_statements_of_a_part_share_its_time(app: flask.Flask) -> None:
+    ended = []
+
+    def several(connection: Connection) -> None:
+        for _ in range(4):
+            fetch_all(connection, "SELECT pg_sleep(0.7)")
+            ended.append(1)
+
+    with app.test_request_context("/admin"):
+        assert "did not answer this part" in str(part(several).missing)
+        assert len(ended) < PART_SECONDS / 0.7
+        assert part(fetch_all, "SHOW statement_timeout") == Part([{"statement_timeout": "2s"}])
+
+
+def test_a_search_gets_no_more_time_than_its_part(
+    browse: Browse, committed: PgConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowcall_api.page.reading.PART_SECONDS", 0.3)
+    fill(committed)
+    screen = browse("read").get("/runs", payload=stored(SLOW))
+    assert (screen.status, "longer than 0.3 seconds and was stopped: narrow it" in screen.text) == (200, True)
+
+
+def test_operators_sign_in_see_and_steer_while_all_connections_of_the_api_are_busy(
+    app: flask.Flask, browse: Browse, committed: PgConnection
+) -> None:
+    run_id = run_in(committed, Status.DEAD)["id"]
     pool = app.extensions["database"]
     held = [pool.connect() for _ in range(pool.pool.size())]
+    visit = browse()
     assert visit.get("/runs").status == 200
+    assert "The run is queued again" in visit.send(f"/runs/{run_id}", f"Retry run {run_id}").text
     for one in held:
         one.close()
+
+
+def test_a_silent_network_holds_a_screen_only_for_a_moment(fresh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowcall_api.page.reading.ANSWER_SECONDS", 0.5)
+    with database.transaction(fresh_url) as connection:
+        key = api_keys.create_key(connection, "reader", ["read"], MAKER)
+    with network(fresh_url) as between:
+        app = create_app(between.url)
+        visit = Visit(app, key)
+        assert visit.get("/runs").status == 200
+        between.fall_silent()
+        assert visit.get("/runs").status in {200, 503}
+        assert visit.get("/runs").status == 200
+        disconnect(app)
 
 
 def test_without_the_database_the_page_says_so(fresh_url: str) -> None:
@@ -57,8 +102,7 @@ def test_without_the_database_the_page_says_so(fresh_url: str) -> None:
     refused = visit.get("/runs")
     assert (refused.status, "The database cannot be reached" in refused.text) == (503, True)
     assert refused.response.mimetype == "text/html"
-    for pool in ("database", "page_pool"):
-        app.extensions[pool].dispose()
+    disconnect(app)
 
 
 def test_the_link_to_the_next_page_keeps_any_query_and_stays_on_this_site(app: flask.Flask) -> None:

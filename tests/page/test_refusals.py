@@ -13,7 +13,7 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from tests.page.conftest import MAKER, Browse
-from tests.page.visits import HOST, ORIGIN, Visit
+from tests.page.visits import HOST, ORIGIN, Visit, disconnect
 from tests.support.rows import run_in
 
 HERE = f"http://{HOST}"
@@ -56,8 +56,7 @@ def test_who_guesses_keys_is_told_when_to_come_again(module_url: str) -> None:
     answers = [client.post("/admin/sign-in", data={"key": "guess"}, base_url=HERE, headers=ORIGIN) for _ in range(30)]
     assert {answer.status_code for answer in answers} == {401, 429}
     assert int(answers[-1].headers["Retry-After"]) > 0
-    for pool in ("database", "page_pool"):
-        app.extensions[pool].dispose()
+    disconnect(app)
 
 
 @pytest.mark.parametrize(("was", "typed"), [("1", "true"), ("0", "false"), ("1", "1.0"), ("true", "1")])

@@ -40,9 +40,12 @@ def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
 
 @contextmanager
 def transaction() -> Iterator[sqlalchemy.Connection]:
-    """Open a transaction: committed at the end of the block, rolled back on an error."""
+    """Open a transaction: committed at the end of the block, rolled back on an error.
+
+    A request that has a pool of its own, in `flask.g.pool`, uses that.
+    """
     changes = not flask.has_request_context() or flask.request.method not in ("GET", "HEAD")
-    with reachable(flask.current_app.extensions["database"], changes=changes) as connection:
+    with reachable(flask.g.get("pool") or flask.current_app.extensions["database"], changes=changes) as connection:
         yield connection
 
 

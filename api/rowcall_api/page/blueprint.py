@@ -38,6 +38,10 @@ SCREENS = (
 ADMINS_ONLY = {"page.audit", "page.keys"}
 FOR_ALL = {"page.overview"}
 
+# Key in the application's extensions: the pool that signs in and carries out forms, so that operators can act while the
+# connections of the API are busy.
+FORMS_POOL = "page_forms_pool"
+
 # What the screen after a form says; the address names it.
 SAID = {
     "retry": "The run is queued again.",
@@ -62,6 +66,7 @@ SAID = {
 
 @blueprint.before_request
 def _begin() -> flask.typing.ResponseReturnValue | None:
+    flask.g.pool = flask.current_app.extensions[FORMS_POOL]
     if flask.request.method in ("GET", "HEAD") and not access.is_open():
         flask.g.slot = object()
         flask.current_app.extensions[SLOTS].take(flask.g.slot)

@@ -13,7 +13,7 @@ import flask
 import sqlalchemy
 
 from rowcall.base import clock
-from rowcall.base.database import Connection, fetch_all
+from rowcall.base.database import Connection, engine
 from rowcall.base.errors import DatabaseUnavailable
 from rowcall_api.http.database import reachable
 
@@ -33,7 +33,13 @@ SCREEN_SECONDS = 6.0
 # Less than this is not worth a try.
 LEAST_SECONDS = 0.1
 
-LIMIT = "SELECT set_config('statement_timeout', %(milliseconds)s, true)"
+# The server ends a statement in time; if not even that is heard of, the connection is lost.
+ANSWER_SECONDS = 2 * PART_SECONDS
+
+# Key in the details of a connection: when the part that is read on it must end.
+UNTIL = "page_until"
+
+OTHERS_SLOW = "not read, because other parts of this screen took too long"
 
 
 @dataclass(frozen=True)
@@ -44,12 +50,18 @@ class Part(Generic[Found]):
     missing: str | None = None
 
 
+def pool(url: str) -> sqlalchemy.Engine:
+    """Return the pool on which screens are read; it connects when the first operator comes."""
+    made = engine(url, CONNECTIONS, ANSWER_SECONDS, PART_SECONDS)
+    sqlalchemy.event.listen(made, "before_cursor_execute", _limited, retval=True)
+    return made
+
+
 def part(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.args, **kw: Asked.kwargs) -> Part[Found]:
     """Read one part of a screen in a transaction of its own; a part that takes too long is missing, not an error."""
-    until = flask.g.setdefault("screen_until", clock.elapsed() + SCREEN_SECONDS)
-    seconds = min(PART_SECONDS, until - clock.elapsed())
+    seconds = seconds_left()
     if seconds < LEAST_SECONDS:
-        return Part(None, "not read, because other parts of this screen took too long")
+        return Part(None, OTHERS_SLOW)
     try:
         return Part(_within(seconds, read, *args, **kw))
     except DatabaseUnavailable:
@@ -58,7 +70,13 @@ def part(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.arg
 
 def at_once(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.args, **kw: Asked.kwargs) -> Found:
     """Read what a screen cannot do without; raise DatabaseUnavailable if that takes too long."""
-    return _within(PART_SECONDS, read, *args, **kw)
+    return _within(max(seconds_left(), LEAST_SECONDS), read, *args, **kw)
+
+
+def seconds_left() -> float:
+    """Return how long the next part may take."""
+    until: float = flask.g.setdefault("screen_until", clock.elapsed() + SCREEN_SECONDS)
+    return min(PART_SECONDS, until - clock.elapsed())
 
 
 def _within(
@@ -67,8 +85,22 @@ def _within(
     *args: Asked.args,
     **kw: Asked.kwargs,
 ) -> Found:
-    pool: sqlalchemy.Engine = flask.current_app.extensions[POOL]
-    with reachable(pool, changes=False) as connection:
-        limit: dict[str, Any] = {"milliseconds": str(round(seconds * 1000))}
-        fetch_all(connection, LIMIT, limit)
-        return read(connection, *args, **kw)
+    with reachable(flask.current_app.extensions[POOL], changes=False) as connection:
+        details = connection.info
+        details[UNTIL] = clock.elapsed() + seconds
+        try:
+            return read(connection, *args, **kw)
+        finally:
+            del details[UNTIL]
+
+
+def _limited(connection: sqlalchemy.Connection, cursor: Any, sql: str, *others: Any) -> tuple[str, Any]:
+    """Give each statement of a part the time that is left (SQLAlchemy's hook)."""
+    parameters, *_ = others
+    until: float | None = connection.info.get(UNTIL)
+    if until is None:
+        return sql, parameters
+    left = until - clock.elapsed()
+    if left <= 0:
+        raise DatabaseUnavailable("the database is too slow at the moment: load the page again")
+    return f"SET LOCAL statement_timeout = {max(1, round(left * 1000))}; {sql}", parameters

@@ -9,7 +9,7 @@ from rowcall.base.database import engine
 from rowcall.base.settings import Settings
 from rowcall_api.http.database import ANSWER_SECONDS
 from rowcall_api.page import access, reading
-from rowcall_api.page.blueprint import ENVIRONMENT, blueprint
+from rowcall_api.page.blueprint import ENVIRONMENT, FORMS_POOL, blueprint
 from rowcall_api.page.screens import (
     admin,
     definitions,
@@ -45,6 +45,9 @@ SCREENS = (
     workers,
 )
 
+# Forms that a process of the API carries out at once; others wait a little.
+FORMS_AT_ONCE = 1
+
 # Names that teams give to what must not be mistaken for another, and the colour that warns of it.
 COLOURS = {
     **dict.fromkeys(("prod", "production", "live"), "red"),
@@ -55,7 +58,8 @@ COLOURS = {
 
 def register(app: flask.Flask, settings: Settings, url: str) -> None:
     """Serve the page; each process of the API opens its connections when the first operator comes."""
-    app.extensions[reading.POOL] = engine(url, reading.CONNECTIONS, ANSWER_SECONDS, reading.PART_SECONDS)
+    app.extensions[reading.POOL] = reading.pool(url)
+    app.extensions[FORMS_POOL] = engine(url, FORMS_AT_ONCE, ANSWER_SECONDS, reading.PART_SECONDS)
     # Each slot has a connection, and one thread remains for the API's other requests.
     app.extensions[SLOTS] = Slots(max(1, min(reading.CONNECTIONS, settings.api_threads - 1)))
     app.extensions[access.WITHOUT_TLS] = settings.page_without_tls

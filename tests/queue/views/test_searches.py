@@ -11,16 +11,10 @@ from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import FilterInvalid, SearchTooSlow, TooManySearches
 from rowcall.base.jsonb import size_of, stored
 from rowcall.queue import Filter, count_runs, limit_searches, list_runs
-from rowcall.queue.views import lists
 from rowcall.queue.views.filters import SOUGHT_BYTES, SOUGHT_MOST
+from tests.support.slow_search import SLOW, fill, nested
 
 KEY, ANOTHER = 1, 2
-
-
-def nested(depth: int, value: object) -> object:
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 @pytest.mark.parametrize(
@@ -53,24 +47,13 @@ def test_a_larger_one_is_refused_by_name(payload: dict[str, Any], complaint: str
         Filter(payload=payload)
 
 
-# PostgreSQL compares each list of the filter with each list of a payload, and cannot interrupt the comparison of two
-# values.  This is the longest one possible: the one list that matches is the last.
-SLOW = {"a": [nested(18, 7)] * SOUGHT_MOST}
-FILL = """
-INSERT INTO rowcall.job_runs (job_type, payload)
-SELECT 'noop', jsonb_build_object('a', jsonb_agg(%(other)s::jsonb) || jsonb_build_array(%(fits)s::jsonb))
-FROM generate_series(1, 1500), generate_series(1, 60) AS run GROUP BY run
-"""
-
-
 def test_a_search_through_large_payloads_is_ended_in_time_and_says_how_to_narrow_it(
-    fresh_url: str, monkeypatch: pytest.MonkeyPatch
+    fresh_url: str,
 ) -> None:
-    monkeypatch.setattr(lists, "SECONDS", 0.3)
     sought = Filter(payload=SLOW)
     assert size_of(stored(sought.payload)) > SOUGHT_BYTES * 0.95
     with database.transaction(fresh_url) as connection:
-        fetch_all(connection, FILL, {"other": stored(nested(18, 1)), "fits": stored(nested(18, 7))})
+        fill(connection)
         [largest] = fetch_all(connection, "SELECT max(octet_length(payload::text)) AS size FROM rowcall.job_runs")
         assert 50_000 < largest["size"] < 65_536
         for search in (list_runs, count_runs):
@@ -78,7 +61,7 @@ def test_a_search_through_large_payloads_is_ended_in_time_and_says_how_to_narrow
             with pytest.raises(
                 SearchTooSlow, match="longer than 0.3 seconds and was stopped: narrow it, for example with created_"
             ):
-                search(connection, sought)
+                search(connection, sought, seconds=0.3)
             fetch_all(connection, "ROLLBACK TO search")
 
 

@@ -10,7 +10,7 @@ from rowcall.base.database import LARGEST_ID, Connection, Row
 from rowcall.base.errors import RunNotFound
 from rowcall.queue import Filter
 from rowcall_api.page.blueprint import blueprint
-from rowcall_api.page.reading import Part, part
+from rowcall_api.page.reading import Part, part, seconds_left
 from rowcall_api.rights import may
 
 RUNS_MOST = 20
@@ -44,7 +44,7 @@ def _runs(connection: Connection, sought: str) -> list[Row]:
             return [queue.get_run(connection, run_id)]
         except RunNotFound:
             pass  # numbers can be keys, too
-    return queue.list_runs(connection, Filter(key=sought), RUNS_MOST).runs
+    return queue.list_runs(connection, Filter(key=sought), RUNS_MOST, seconds=seconds_left()).runs
 
 
 def _as_id(sought: str) -> int | None:

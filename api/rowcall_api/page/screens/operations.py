@@ -22,7 +22,7 @@ from rowcall_api.http.database import transaction
 from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.filters import Asked, asked
-from rowcall_api.page.reading import at_once, part
+from rowcall_api.page.reading import at_once, part, seconds_left
 from rowcall_api.page.screens.runs import ACTIONS
 from rowcall_api.rights import may_change_many, must_be_allowed_to_change_many, must_be_allowed_to_steer_operation
 
@@ -129,4 +129,4 @@ def _previewed(
 def _preview(connection: Connection, requested: operations.Requested) -> operations.Preview:
     queue.limit_searches(connection, requested.criteria, flask.g.caller.key_id)
     unresolved = effects.unresolved_runs(connection) if requested.action is Action.RETRY else None
-    return operations.preview(connection, requested, unresolved=unresolved)
+    return operations.preview(connection, requested, unresolved=unresolved, seconds=seconds_left())

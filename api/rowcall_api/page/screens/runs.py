@@ -23,7 +23,7 @@ from rowcall_api.http.database import transaction
 from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.filters import Asked, asked
-from rowcall_api.page.reading import Part, part
+from rowcall_api.page.reading import Part, part, seconds_left
 from rowcall_api.rights import may_change_many
 
 Found = TypeVar("Found")
@@ -106,12 +106,14 @@ def _searched(read: Callable[[Connection, Asked], Found], request: Asked) -> Par
 
 def _page(connection: Connection, request: Asked) -> Page:
     queue.limit_searches(connection, request.criteria, flask.g.caller.key_id)
-    return queue.list_runs(connection, request.criteria, SHOWN_MOST, request.cursor, order=request.order)
+    return queue.list_runs(
+        connection, request.criteria, SHOWN_MOST, request.cursor, order=request.order, seconds=seconds_left()
+    )
 
 
 def _counted(connection: Connection, request: Asked) -> Row:
     queue.limit_searches(connection, request.criteria, flask.g.caller.key_id)
-    return queue.count_runs(connection, request.criteria)
+    return queue.count_runs(connection, request.criteria, seconds=seconds_left())
 
 
 def _actions(request: Asked) -> list[str]:

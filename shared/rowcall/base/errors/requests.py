@@ -47,7 +47,7 @@ class SearchTooSlow(RowcallError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"the search took longer than {seconds:g} seconds and was stopped: narrow it, for example with"
+            f"the search took longer than {seconds:.2g} seconds and was stopped: narrow it, for example with"
             " created_after, or with status=failed,dead, a definition or a key, which have indexes"
         )
 

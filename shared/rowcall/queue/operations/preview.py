@@ -9,7 +9,7 @@ from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.operations.actions import IS_MEANT
 from rowcall.queue.operations.request import Requested
 from rowcall.queue.views.filters import MATCHES
-from rowcall.queue.views.lists import IN_ORDER, SCANS, IndexScan, parameters, scan_for, searched
+from rowcall.queue.views.lists import IN_ORDER, SCANS, SECONDS, IndexScan, parameters, scan_for, searched
 
 # Counting stops after this many entries of an index.
 COUNTED_MOST = 100_000
@@ -75,7 +75,12 @@ class Preview:
 
 
 def preview(
-    connection: Connection, requested: Requested, most: int = COUNTED_MOST, unresolved: Sequence[int] | None = None
+    connection: Connection,
+    requested: Requested,
+    most: int = COUNTED_MOST,
+    unresolved: Sequence[int] | None = None,
+    *,
+    seconds: float = SECONDS,
 ) -> Preview:
     """Count the runs that the operation would change now, and how many of them are among the `unresolved` ones."""
     values = {
@@ -84,7 +89,7 @@ def preview(
         "max_runs": requested.max_runs or most,
         "unresolved": list(unresolved or ()),
     }
-    [row] = searched(connection, COUNTS[scan_of(requested).name], values)
+    [row] = searched(connection, COUNTS[scan_of(requested).name], values, seconds)
     matched = min(row["matched"], values["max_runs"])
     samples = fetch_all(connection, SAMPLED, {"run_ids": row["samples"] or []})
     return Preview(

@@ -25,7 +25,7 @@ from rowcall.status import Status
 
 SCANNED_MOST = 20_000
 
-# A page that takes longer is cancelled.
+# A page that takes longer is cancelled, unless its caller sets another limit.
 SECONDS = 5
 
 # The part of that time that it may wait for a lock: less than all of it, so that the error names the lock.
@@ -167,20 +167,26 @@ def list_runs(
     include: Sequence[str] = (),
     order: Order = Order.DESC,
     page_bytes: int = pages.PAGE_BYTES,
+    seconds: float = SECONDS,
 ) -> Page:
     """Return the first runs that match, with the name of their definition and the columns of LARGE in `include`."""
     asked = parameters(criteria, limit, cursor, most, order)
     values = {**asked, "include": list(include), "page_bytes": page_bytes}
-    page = page_of(connection, PAGES[scan_for(criteria, order).name], criteria, values, order)
+    page = page_of(connection, PAGES[scan_for(criteria, order).name], criteria, values, order, seconds)
     left_out = {*LARGE} - {*include}
     return Page([{name: run[name] for name in run if name not in left_out} for run in page.runs], page.next)
 
 
 def page_of(
-    connection: Connection, sql: str, criteria: Filter, values: dict[str, Any], order: Order = Order.DESC
+    connection: Connection,
+    sql: str,
+    criteria: Filter,
+    values: dict[str, Any],
+    order: Order = Order.DESC,
+    seconds: float = SECONDS,
 ) -> Page:
     """Run a statement of page_sql, and return its page."""
-    rows = searched(connection, sql, values)
+    rows = searched(connection, sql, values, seconds)
     bound_at, bound_id = rows[0]["bound_at"], rows[0]["bound_id"]
     runs, more = pages.read([row for row in rows if row["id"] is not None], BOUND)
     if more:
@@ -190,22 +196,22 @@ def page_of(
     )
 
 
-def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST) -> Row:
+def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST, *, seconds: float = SECONDS) -> Row:
     """Return how many runs match (`value`) among those that one page scans; `capped` if there may be more."""
-    [row] = searched(connection, COUNTS[scan_for(criteria).name], parameters(criteria, 0, None, most))
+    [row] = searched(connection, COUNTS[scan_for(criteria).name], parameters(criteria, 0, None, most), seconds)
     return row
 
 
-def searched(connection: Connection, sql: str, values: dict[str, Any]) -> list[Row]:
+def searched(connection: Connection, sql: str, values: dict[str, Any], seconds: float) -> list[Row]:
     """Run a statement with the settings of IN_ORDER; its time limits apply to the rest of the transaction."""
-    milliseconds = round(SECONDS * 1000)
+    milliseconds = round(seconds * 1000)
     try:
         return fetch_all(
             connection, sql, {**values, "milliseconds": milliseconds, "waited": round(WAITED * milliseconds)}
         )
     except Exception as error:
         if sqlstate_of(error) == QUERY_CANCELED:
-            raise SearchTooSlow(SECONDS) from None
+            raise SearchTooSlow(seconds) from None
         if sqlstate_of(error) == LOCK_NOT_AVAILABLE:
             raise DatabaseUnavailable(LOCKED) from None
         raise
