@@ -3197,7 +3197,7 @@ ROLLBACK;
 
 -- rowcall.queue.failures.behind: ATTEMPTS_BEHIND
 -- Reads at most EXAMINED_MOST entries of the index job_attempts_failed, so that it costs the same for any number of
--- failures, and runs and attempts by their primary keys.
+-- failures, and runs and attempts by their primary keys; OFFSET 0, because a hash join would read all of them.
 --
 -- shown     One attempt more than asked for, which shows that there are more.
 -- examined  One row, so that a list without attempts says too whether all of them were examined.
@@ -3216,7 +3216,9 @@ WITH lately AS MATERIALIZED (
     ORDER BY ended_at DESC LIMIT 20000
 ), shown AS MATERIALIZED (
     SELECT lately.run_id, lately.lease_no, run.job_type, run.queue, run.status
-    FROM lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id
+    FROM lately CROSS JOIN LATERAL (
+        SELECT job_type, queue, status FROM rowcall.job_runs WHERE id = lately.run_id OFFSET 0
+    ) AS run
     WHERE (:'job_type'::text IS NULL OR run.job_type = :'job_type')
         AND (:'error_type'::text IS NULL OR lately.error_type = :'error_type')
         AND (:'error_key'::text IS NULL OR lately.error_key = :'error_key')
@@ -3227,7 +3229,10 @@ WITH lately AS MATERIALIZED (
 SELECT shown.run_id, shown.lease_no, shown.job_type, shown.queue, shown.status, attempt.attempt, attempt.worker,
     attempt.started_at, attempt.ended_at, attempt.error_type, left(split_part(attempt.error, chr(10), 1), 200) AS error, examined.complete
 FROM examined LEFT JOIN (
-    shown JOIN rowcall.job_attempts AS attempt USING (run_id, lease_no)
+    shown CROSS JOIN LATERAL (
+        SELECT attempt, worker, started_at, ended_at, error_type, error FROM rowcall.job_attempts
+        WHERE (run_id, lease_no) = (shown.run_id, shown.lease_no) OFFSET 0
+    ) AS attempt
 ) ON true
 ORDER BY attempt.ended_at DESC, shown.run_id DESC;
 ROLLBACK;
@@ -7181,14 +7186,17 @@ ROLLBACK;
 
 -- rowcall.queue.views.stats: DEAD_LATELY
 -- Uses job_attempts_failed, for the latest attempts of a day.  A run that was retried since, or succeeded, is not dead.
+-- OFFSET 0, so that each run is read by its primary key: a hash join would read all runs.
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
     SELECT run_id, outcome FROM rowcall.job_attempts
     WHERE ended_at > now() - interval '1 day' AND outcome IN ('fail', 'give up', 'expire')
     ORDER BY ended_at DESC LIMIT 20000
-) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = 'dead'
-WHERE lately.outcome <> 'fail'
+) AS lately CROSS JOIN LATERAL (
+    SELECT id, job_type, status FROM rowcall.job_runs WHERE id = lately.run_id OFFSET 0
+) AS run
+WHERE lately.outcome <> 'fail' AND run.status = 'dead'
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
 ROLLBACK;
 

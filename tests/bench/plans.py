@@ -1,13 +1,15 @@
-"""What each list and each single thing of the HTTP API reads, with 1,000,000 and with 10,000,000 runs."""
+"""What each list and each single thing of the HTTP API, and each screen of the page, reads of large tables."""
 
 from __future__ import annotations
 
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import flask
@@ -21,7 +23,10 @@ from rowcall.queue.failures.count import count_failures
 from rowcall.queue.series.histogram import BUCKETS
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
-from tests.support.processes import wait_until
+from tests.page.addresses import addresses as screens
+from tests.page.filled import fill
+from tests.page.visits import Visit
+from tests.support.connections import blocks_read, disconnect
 from tests.support.superuser import let_do_all
 
 SIZES = (1_000_000, 10_000_000)
@@ -87,14 +92,19 @@ FROM generate_series(date_trunc('minute', now()) - interval '8 days', now(), int
     generate_series(0, 19) AS type, generate_series(1, 2) AS worker, array_fill(1, ARRAY[{BUCKETS}]) AS histogram
 """
 
-READ = """
-SELECT sum(coalesce(heap_blks_read, 0) + coalesce(heap_blks_hit, 0) + coalesce(idx_blks_read, 0)
-    + coalesce(idx_blks_hit, 0) + coalesce(toast_blks_read, 0) + coalesce(toast_blks_hit, 0))::bigint AS blocks
-FROM pg_statio_all_tables WHERE schemaname = 'rowcall'
-"""
+# Begins the ids of what the page's screens need beyond those of the finished runs.
+BEYOND = "ALTER TABLE rowcall.job_runs ALTER id RESTART WITH 1000000000"
 
-# The statistics of a session are complete when it has ended.
-OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+# What a screen says of a part that took too long.
+MISSING = "the database did not answer this part"
+
+
+class Cost(NamedTuple):
+    """What a request costs."""
+
+    milliseconds: float
+    blocks: int
+
 
 # Filters and orders of lists, besides each list without any.
 MORE = (
@@ -124,23 +134,31 @@ LEFT_OUT = ("/v1/events", "/content")
 
 
 def compare_sizes() -> None:
-    """Print how many blocks of Rowcall's tables each route reads with fewer and with more runs."""
+    """Print what each route and each screen reads with fewer and with more runs, and how long it takes."""
     with tempfile.TemporaryDirectory() as home, open_server(Path(home), "auto", options=OPTIONS) as server:
         url = let_do_all(Path(home), server.url)
         migrate(url, lock_timeout=3)
         with _client(url) as (app, key, connection):
             database.fetch_all(connection, WAITING)
             database.fetch_all(connection, COUNTS)
+            database.fetch_all(connection, BEYOND)
+            filled = fill(connection)
             parts = {"run_id": 500, "dead_id": DEAD_ID, "effect_id": 1, "file_id": 1, "operation_id": 1, "key_id": 1}
-            found: dict[str, list[int]] = {}
+            found: dict[str, list[Cost]] = {}
             for size, before in zip(SIZES, (0, *SIZES), strict=False):
-                _fill(connection, before, size)
+                _fill(url, before, size)
+                visit = Visit(app, key)
                 for path in addresses(app, {**parts, "name": "nightly", "kind": "sent_emails"}):
-                    found.setdefault(path, []).append(_blocks(app, key, path, connection))
-    click.echo(f"\nblocks that a request reads, with {SIZES[0]:,} and {SIZES[1]:,} runs")
-    for path, (few, many) in sorted(found.items(), key=lambda entry: -entry[1][1] / max(entry[1][0], 1)):
-        ratio = many / max(few, 1)
-        click.echo(f"  {path:55} {few:>8,} {many:>8,}   {ratio:5.2f}{'  GROWS' if ratio > GROWS else ''}")
+                    found.setdefault(path, []).append(_cost(app, partial(_ask, app, key, path), connection))
+                for path in screens(app, filled):
+                    found.setdefault(f"/admin{path}", []).append(_cost(app, partial(_see, visit, path), connection))
+    click.echo(f"\nblocks and milliseconds of a request, with {SIZES[0]:,} and {SIZES[1]:,} runs")
+    for path, (few, many) in sorted(found.items(), key=lambda entry: -entry[1][1].blocks / max(entry[1][0].blocks, 1)):
+        ratio = many.blocks / max(few.blocks, 1)
+        click.echo(
+            f"  {path:55} {few.blocks:>8,} {many.blocks:>8,}   {few.milliseconds:>7,.0f} {many.milliseconds:>7,.0f}"
+            f"   {ratio:5.2f}{'  GROWS' if ratio > GROWS else ''}"
+        )
 
 
 def addresses(app: flask.Flask, parts: Mapping[str, object]) -> list[str]:
@@ -165,32 +183,42 @@ def _client(url: str) -> Iterator[tuple[flask.Flask, str, PgConnection]]:
     connection.autocommit = True
     yield app, key, connection
     connection.close()
-    app.extensions["database"].dispose()
+    disconnect(app)
 
 
-def _fill(connection: PgConnection, before: int, size: int) -> None:
-    """Add older finished runs up to this size, in portions, count them, and let the planner know them."""
+def _fill(url: str, before: int, size: int) -> None:
+    """Add older finished runs up to this size, in portions, count them, and let the planner know them.
+
+    On a connection of its own, whose statistics are complete when it ends.
+    """
     began = time.monotonic()
     most = SIZES[-1]
-    for first in range(most - size + 1, most - before + 1, 500_000):
-        values = {"first": first, "last": min(first + 499_999, most - before), "most": most}
-        database.fetch_all(connection, FINISHED, values)
-    while count_failures(connection):
-        pass
-    database.fetch_all(connection, "VACUUM ANALYZE")
+    with closing(database.connect(url)) as connection:
+        connection.autocommit = True
+        for first in range(most - size + 1, most - before + 1, 500_000):
+            values = {"first": first, "last": min(first + 499_999, most - before), "most": most}
+            database.fetch_all(connection, FINISHED, values)
+        while count_failures(connection):
+            pass
+        database.fetch_all(connection, "VACUUM ANALYZE")
     click.echo(f"filled up to {size:,} runs in {time.monotonic() - began:,.0f} s")
 
 
-def _blocks(app: flask.Flask, key: str, path: str, connection: PgConnection) -> int:
-    """Return how many blocks one request reads, without those of the catalogs."""
-    before = _read(app, connection)
+def _cost(app: flask.Flask, request: Callable[[], None], connection: PgConnection) -> Cost:
+    """Return how many blocks one request reads, and how long it takes on new connections."""
+    before = blocks_read(app, connection)
+    began = time.monotonic()
+    request()
+    return Cost((time.monotonic() - began) * 1000, blocks_read(app, connection) - before)
+
+
+def _ask(app: flask.Flask, key: str, path: str) -> None:
     answer = app.test_client().get(path, headers={"Authorization": f"Bearer {key}"})
     assert answer.status_code == 200, (path, answer.get_data(as_text=True))
-    return _read(app, connection) - before
 
 
-def _read(app: flask.Flask, connection: PgConnection) -> int:
-    app.extensions["database"].dispose()
-    wait_until(lambda: database.fetch_value(connection, OTHERS) == 0, "the sessions of the API have ended")
-    blocks: int = database.fetch_value(connection, READ)
-    return blocks
+def _see(visit: Visit, path: str) -> None:
+    screen = visit.get(path)
+    assert screen.status in {200, 404}, (path, screen.text)
+    if MISSING in screen.text:
+        click.echo(f"  /admin{path}: a part is missing")

@@ -15,7 +15,8 @@ from rowcall.base import database, logs
 from rowcall.base.database import PgConnection
 from rowcall_api.app import create_app
 from tests.api.serving import Server, served
-from tests.page.visits import Visit, disconnect
+from tests.page.visits import Visit
+from tests.support.connections import disconnect
 
 Browse = Callable[..., Visit]
 

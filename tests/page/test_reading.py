@@ -15,7 +15,8 @@ from rowcall_api.page.blueprint import here
 from rowcall_api.page.reading import PART_SECONDS, Part, part
 from tests.api.conftest import let_nobody_in
 from tests.page.conftest import MAKER, Browse
-from tests.page.visits import Visit, disconnect
+from tests.page.visits import Visit
+from tests.support.connections import disconnect
 from tests.support.rows import run_in
 from tests.support.silence import network
 from tests.support.slow_search import SLOW, fill

@@ -13,7 +13,8 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from tests.page.conftest import MAKER, Browse
-from tests.page.visits import HOST, ORIGIN, Visit, disconnect
+from tests.page.visits import HOST, ORIGIN, Visit
+from tests.support.connections import disconnect
 from tests.support.rows import run_in
 
 HERE = f"http://{HOST}"

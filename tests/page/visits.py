@@ -9,7 +9,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 import flask
-import sqlalchemy
 from werkzeug.test import TestResponse
 
 HOST = "localhost"
@@ -115,13 +114,6 @@ class Visit:
             path, method=method, headers=headers, base_url=f"http://{HOST}", follow_redirects=True, **options
         )
         return Screen(response)
-
-
-def disconnect(app: flask.Flask) -> None:
-    """Close the connections of all of the application's pools; it opens new ones when it needs them."""
-    for extension in app.extensions.values():
-        if isinstance(extension, sqlalchemy.Engine):
-            extension.dispose()
 
 
 def _full(path: str) -> str:

@@ -11,7 +11,7 @@ from rowcall.queue.views.stats import EXAMINED_MOST
 from rowcall.status import FAILURES, sql_list
 
 # Reads at most EXAMINED_MOST entries of the index job_attempts_failed, so that it costs the same for any number of
-# failures, and runs and attempts by their primary keys.
+# failures, and runs and attempts by their primary keys; OFFSET 0, because a hash join would read all of them.
 #
 # shown     One attempt more than asked for, which shows that there are more.
 # examined  One row, so that a list without attempts says too whether all of them were examined.
@@ -24,7 +24,9 @@ WITH lately AS MATERIALIZED (
     ORDER BY ended_at DESC LIMIT {EXAMINED_MOST}
 ), shown AS MATERIALIZED (
     SELECT lately.run_id, lately.lease_no, run.job_type, run.queue, run.status
-    FROM lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id
+    FROM lately CROSS JOIN LATERAL (
+        SELECT job_type, queue, status FROM rowcall.job_runs WHERE id = lately.run_id OFFSET 0
+    ) AS run
     WHERE (%(job_type)s::text IS NULL OR run.job_type = %(job_type)s)
         AND (%(error_type)s::text IS NULL OR lately.error_type = %(error_type)s)
         AND (%(error_key)s::text IS NULL OR lately.error_key = %(error_key)s)
@@ -35,7 +37,10 @@ WITH lately AS MATERIALIZED (
 SELECT shown.run_id, shown.lease_no, shown.job_type, shown.queue, shown.status, attempt.attempt, attempt.worker,
     attempt.started_at, attempt.ended_at, attempt.error_type, {first_line("attempt.error")} AS error, examined.complete
 FROM examined LEFT JOIN (
-    shown JOIN rowcall.job_attempts AS attempt USING (run_id, lease_no)
+    shown CROSS JOIN LATERAL (
+        SELECT attempt, worker, started_at, ended_at, error_type, error FROM rowcall.job_attempts
+        WHERE (run_id, lease_no) = (shown.run_id, shown.lease_no) OFFSET 0
+    ) AS attempt
 ) ON true
 ORDER BY attempt.ended_at DESC, shown.run_id DESC
 """

@@ -92,13 +92,16 @@ SELECT now() AS at,
 EXAMINED_MOST = 20_000
 
 # Uses job_attempts_failed, for the latest attempts of a day.  A run that was retried since, or succeeded, is not dead.
+# OFFSET 0, so that each run is read by its primary key: a hash join would read all runs.
 DEAD_LATELY = f"""
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs FROM (
     SELECT run_id, outcome FROM rowcall.job_attempts
     WHERE ended_at > now() - interval '1 day' AND outcome IN {sql_list(FAILURES)}
     ORDER BY ended_at DESC LIMIT {EXAMINED_MOST}
-) AS lately JOIN rowcall.job_runs AS run ON run.id = lately.run_id AND run.status = '{Status.DEAD}'
-WHERE lately.outcome <> '{Event.FAIL}'
+) AS lately CROSS JOIN LATERAL (
+    SELECT id, job_type, status FROM rowcall.job_runs WHERE id = lately.run_id OFFSET 0
+) AS run
+WHERE lately.outcome <> '{Event.FAIL}' AND run.status = '{Status.DEAD}'
 GROUP BY run.job_type ORDER BY runs DESC, run.job_type
 """
 
