@@ -5773,6 +5773,7 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id, at, who, action, subject, subject_id, CASE subject
         WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
         WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+        WHEN 'view' THEN coalesce(after ->> 'name', before ->> 'name')
     END AS subject_name, before, after, request_id
     FROM page
 ), measured AS (
@@ -5834,6 +5835,7 @@ WITH RECURSIVE oldest(low, high) AS (
     SELECT id, at, who, action, subject, subject_id, CASE subject
         WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
         WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+        WHEN 'view' THEN coalesce(after ->> 'name', before ->> 'name')
     END AS subject_name, before, after, request_id
     FROM page
 ), measured AS (
@@ -5876,6 +5878,7 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id, at, who, action, subject, subject_id, CASE subject
         WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
         WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+        WHEN 'view' THEN coalesce(after ->> 'name', before ->> 'name')
     END AS subject_name, before, after, request_id
     FROM page
 ), measured AS (
@@ -5918,6 +5921,7 @@ WITH RECURSIVE page AS MATERIALIZED (
     SELECT id, at, who, action, subject, subject_id, CASE subject
         WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
         WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+        WHEN 'view' THEN coalesce(after ->> 'name', before ->> 'name')
     END AS subject_name, before, after, request_id
     FROM page
 ), measured AS (

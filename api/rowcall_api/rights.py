@@ -167,6 +167,17 @@ def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
         _must_have("read", f"which a filter by {name} needs")
 
 
+def must_be_allowed_to_keep_views() -> None:
+    """Refuse a key that cannot see all lists of runs, or has limits, to change the views that all operators share."""
+    _must_have("read", "which saving and removing views needs")
+    _must_be_within(None, None)
+
+
+def may_keep_views() -> bool:
+    """Return whether this key may save and remove views."""
+    return may("operate") and _allows(must_be_allowed_to_keep_views)
+
+
 def may_change_many(criteria: dict[str, Any]) -> bool:
     """Return whether this key may change all runs of a filter."""
     return _allows(must_be_allowed_to_change_many, criteria)

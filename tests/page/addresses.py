@@ -37,6 +37,16 @@ def addresses(app: flask.Flask, filled: Filled) -> list[str]:
     return found
 
 
+def without_ids(app: flask.Flask) -> list[str]:
+    """Return the addresses of the screens that need no id."""
+    rules = [rule for rule in app.url_map.iter_rules() if rule.endpoint.startswith("page.")]
+    return sorted(
+        str(rule)
+        for rule in rules
+        if not rule.arguments and "GET" in (rule.methods or ()) and "sign-in" not in str(rule)
+    )
+
+
 def _is_open(app: flask.Flask, endpoint: str) -> bool:
     """Whether a view needs no session, so that it shows nothing of the database."""
     return bool(getattr(app.view_functions[endpoint], OPEN, False))

@@ -13,7 +13,7 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from tests.page.conftest import MAKER, Browse
-from tests.page.visits import HOST, ORIGIN, Visit
+from tests.page.visits import HOST, ORIGIN, Screen, Visit
 from tests.support.connections import disconnect
 from tests.support.rows import run_in
 
@@ -93,3 +93,23 @@ def test_a_key_without_read_cannot_find_out_a_payload_by_cloning(
 def test_a_slash_at_the_end_of_an_address_leads_to_the_screen(browse: Browse, typed: str, leads: str) -> None:
     led = browse("read").client.get(f"/admin/{typed}", base_url=HERE)
     assert (led.status_code, led.headers["Location"]) == (302, leads)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "says"),
+    [
+        ("POST", "/admin/nowhere", 404, "There is no screen at this address"),
+        ("POST", "/admin/runs", 405, "POST is not allowed here; allowed: GET"),
+        ("DELETE", "/admin/runs/1/retry", 405, "DELETE is not allowed here; allowed: POST"),
+        ("PUT", "/admin/nowhere/", 404, "There is no screen at this address"),
+    ],
+)
+def test_what_no_screen_takes_is_refused_in_html(
+    browse: Browse, method: str, path: str, status: int, says: str
+) -> None:
+    visit = browse()
+    headers = {**ORIGIN, "Content-Type": "application/x-www-form-urlencoded"}
+    refused = visit.client.open(path, method=method, base_url=HERE, headers=headers, data={"csrf": visit.csrf})
+    assert (refused.status_code, refused.mimetype) == (status, "text/html")
+    assert says in Screen(refused).text
+    assert ("Allow" in refused.headers) is (status == 405)

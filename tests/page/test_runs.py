@@ -11,7 +11,7 @@ import flask
 import pytest
 
 from rowcall import queue
-from rowcall.access import api_keys, page_views
+from rowcall.access import api_keys
 from rowcall.access.caller import Limits
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
@@ -221,54 +221,3 @@ def test_a_search_in_payloads_that_is_refused_leaves_a_gap(
 def test_a_key_without_read_does_not_see_the_list(browse: Browse) -> None:
     refused = browse("operate").get("/runs")
     assert (refused.status, "lacks the scope `read`" in refused.text) == (403, True)
-
-
-def test_a_view_is_saved_for_all_operators_as_it_was_typed_and_removed(
-    browse: Browse, run_ids: dict[str, int], committed: PgConnection
-) -> None:
-    operator, reader = browse(), browse("read")
-    address = "/runs?status=dead&created_after=5h+ago"
-    assert "The view is saved, for all operators." in operator.send(address, "Save the view", name="died <today>").text
-    seen = reader.get("/runs")
-    assert "Saved views: died <today>" in seen.text
-    [view] = [link for link in seen.links if "created_after=5h" in link]
-    assert names(run_ids, reader.get(view)) == {"dead"}
-    saved_by = "SELECT created_by FROM rowcall.page_views"
-    assert "test operator" in database.fetch_value(committed, saved_by)
-    assert "The view is removed." in operator.send(view, "Remove the view").text
-    assert "Saved views" not in reader.get("/runs").text
-
-
-def test_a_view_with_the_same_name_is_replaced(browse: Browse, run_ids: dict[str, int]) -> None:
-    operator = browse()
-    for queue_name in ("default", "reports"):
-        seen = operator.send(f"/runs?queue={queue_name}", "Save the view", name="mine")
-    assert seen.text.count("Saved views: mine") == 1
-    assert [link for link in seen.links if link.endswith("?queue=default")] == []
-    operator.send("/runs?queue=reports", "Remove the view")
-
-
-@pytest.mark.parametrize(
-    ("name", "query"), [("", "queue=a"), ("x" * 61, "queue=a"), ("a\nb", "queue=a"), ("a", ""), ("a", "payload={")]
-)
-def test_a_view_without_a_name_or_filter_is_refused(browse: Browse, name: str, query: str) -> None:
-    refused = browse().post(f"/runs/views?{query}", name=name)
-    assert (refused.status, refused.response.mimetype) == (422, "text/html")
-
-
-def test_there_are_no_more_views_than_can_be_shown(
-    browse: Browse, committed: PgConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(page_views, "VIEWS_MOST", 1)
-    operator = browse()
-    assert operator.post("/runs/views?queue=a", name="first").status == 200
-    assert "remove one first" in operator.post("/runs/views?queue=b", name="second").text
-    assert operator.post("/runs/views?queue=b", name="first").status == 200, "replaced"
-    fetch_all(committed, "DELETE FROM rowcall.page_views")
-
-
-@pytest.mark.parametrize("path", ["/runs/views?queue=a", "/runs/views/remove"])
-def test_a_key_without_operate_keeps_and_removes_no_view(browse: Browse, path: str) -> None:
-    reader = browse("read")
-    assert reader.post(path, name="mine").status == 403
-    assert "Save the view" not in reader.get("/runs", queue="default").forms

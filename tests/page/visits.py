@@ -116,6 +116,12 @@ class Visit:
         return Screen(response)
 
 
+def sign_in(app: flask.Flask, base: str = f"http://{HOST}", **options: Any) -> TestResponse:
+    """Send the form of the sign-in screen."""
+    headers = {"Origin": base, **options.pop("headers", {})}
+    return app.test_client().post("/admin/sign-in", base_url=base, headers=headers, **options)
+
+
 def _full(path: str) -> str:
     return path if path.startswith("/admin") else f"/admin{path}"
 

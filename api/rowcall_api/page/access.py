@@ -24,6 +24,10 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 COOKIE = "rowcall_session"
 
+# Over encrypted connections.  Browsers take a cookie of this name from no other connection, so a session that was begun
+# on one where others can read or write is not believed here.
+SECURE_COOKIE = f"__Secure-{COOKIE}"
+
 # The attribute of a view that is shown to everybody, and of one that needs more than a session.
 OPEN = "open_to_all"
 SCOPE = "page_scope"
@@ -64,7 +68,7 @@ def _view() -> object:
 
 def check() -> flask.typing.ResponseReturnValue | None:
     """Find the caller of this request, and refuse what its key, its session or its connection does not allow."""
-    sends = flask.request.method == "POST"
+    sends = flask.request.method not in {"GET", "HEAD"}
     _must_be_storable()
     if sends:
         _must_come_from_here()
@@ -89,8 +93,17 @@ def check() -> flask.typing.ResponseReturnValue | None:
 
 def caller() -> Caller | None:
     """Return the owner of this request's session; None if it has none, or if that has ended."""
-    token = flask.request.cookies.get(COOKIE, "")
-    return at_once(_found, token) if token else None
+    return at_once(_found, token()) if token() else None
+
+
+def token() -> str:
+    """Return what the browser says of its session; it may be anything."""
+    return flask.request.cookies.get(cookie(), "")
+
+
+def cookie() -> str:
+    """Return the name of the cookie of this connection's sessions."""
+    return SECURE_COOKIE if is_encrypted() else COOKIE
 
 
 def _found(connection: Connection, token: str) -> Caller | None:
@@ -104,14 +117,14 @@ def _sign_in(sends: bool) -> flask.typing.ResponseReturnValue:
     if sends:
         raise Unauthorized("your session has ended, and nothing was changed: sign in, and do it again")
     asked = flask.request.full_path.rstrip("?")
-    ended = "yes" if COOKIE in flask.request.cookies else None
+    ended = "yes" if cookie() in flask.request.cookies else None
     return flask.redirect(flask.url_for("page.sign_in", to=None if asked == "/admin" else asked, ended=ended))
 
 
-def keep(response: flask.Response, token: str) -> flask.Response:
+def keep(response: flask.Response, begun: str) -> flask.Response:
     """Keep the session's token in the browser, where no script and no other site can use it."""
     response.set_cookie(
-        COOKIE, token, max_age=SESSION, path="/admin", secure=is_encrypted(), httponly=True, samesite="Lax"
+        cookie(), begun, max_age=SESSION, path="/admin", secure=is_encrypted(), httponly=True, samesite="Lax"
     )
     return response
 
@@ -148,7 +161,7 @@ def _is_loopback(address: str) -> bool:
 
 def csrf_token() -> str:
     """Return what each form of this session sends back; another site cannot know it."""
-    return hmac.digest(flask.request.cookies.get(COOKIE, "").encode(), b"form", hashlib.sha256).hex()
+    return hmac.digest(token().encode(), b"form", hashlib.sha256).hex()
 
 
 def _must_have_token() -> None:

@@ -60,8 +60,7 @@ def _subject(row: Row) -> tuple[str, str | None]:
     subject, number, name = row["subject"], row["subject_id"], row["subject_name"]
     told = {**(row["before"] or {}), **(row["after"] or {})}
     if name is not None:
-        href = None if row["action"] == "remove" else flask.url_for(f"page.{subject}", name=name)
-        return f"{subject} {name}", href
+        return f"{subject} {name}", None if row["action"] == "remove" else _named(subject, name, told)
     if number is None:
         return subject, None
     if subject == "effect" and "kind" in told:
@@ -73,6 +72,13 @@ def _subject(row: Row) -> tuple[str, str | None]:
     if subject == "operation":
         return f"operation {number}", flask.url_for("page.operation", operation_id=number)
     return f"{subject} {number}", None
+
+
+def _named(subject: str, name: str, told: Mapping[str, Any]) -> str:
+    """Return the address of something that has a name."""
+    if subject == "view":
+        return f"{flask.url_for('page.runs')}?{told['query']}"
+    return flask.url_for(f"page.{subject}", name=name)
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:

@@ -6,7 +6,7 @@ import secrets
 from urllib.parse import quote, urlencode
 
 import flask
-from werkzeug.exceptions import HTTPException, NotFound
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from rowcall.base import errors
 from rowcall_api.http.errors import broken, http_problem, rowcall_problem
@@ -18,6 +18,11 @@ from rowcall_api.rights import may, may_change_many
 PREFIX = "/admin"
 
 blueprint = flask.Blueprint("page", __name__, url_prefix=PREFIX, template_folder="templates")
+
+# What a browser or a program may send to an address that is no screen.
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+NO_SCREEN = "there is no screen at this address"
 
 # Key in the application's extensions: the name of the environment, and its colour.
 ENVIRONMENT = "page_environment"
@@ -170,9 +175,18 @@ def _shown(problem: flask.Response) -> flask.Response:
 
 
 @blueprint.get("/", defaults={"unknown": "/"})
-@blueprint.get("/<path:unknown>")
+@blueprint.route("/<path:unknown>", methods=METHODS)
 def nowhere(unknown: str) -> flask.typing.ResponseReturnValue:
-    """Lead to the screen without a slash at the end; refuse an address that no screen has, in HTML."""
+    """Lead to the screen without a slash at the end; refuse what no screen and no form has, in HTML."""
+    if flask.request.method not in {"GET", "HEAD"}:
+        allowed = _methods(flask.request.path)
+        raise MethodNotAllowed(allowed) if allowed else NotFound(NO_SCREEN)
     if unknown.endswith("/"):
         return flask.redirect(f"{PREFIX}/{unknown.rstrip('/')}".rstrip("/"))
-    raise NotFound("there is no screen at this address")
+    raise NotFound(NO_SCREEN)
+
+
+def _methods(path: str) -> list[str]:
+    """Return the methods with which a screen or a form has this address."""
+    urls = flask.current_app.url_map.bind("")
+    return [method for method in METHODS if urls.match(path, method)[0] != "page.nowhere"]

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from rowcall.base.database import Connection, fetch_all
 
 # The kinds of things that operators change.
-Subject: TypeAlias = Literal["run", "definition", "queue", "key", "effect", "operation", "database"]
+Subject: TypeAlias = Literal["run", "definition", "queue", "key", "effect", "operation", "view", "database"]
 SUBJECTS: tuple[str, ...] = get_args(Subject)
 
 REASON_CHARACTERS = 500

@@ -1,8 +1,9 @@
-"""Lists of runs that operators have named on the page.  All operators share them."""
+"""Lists of runs that operators have named on the page.  All operators share them, so each change is audited."""
 
 from __future__ import annotations
 
-from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+from rowcall.access.audit import Operator, record
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import FilterInvalid
 from rowcall.base.redaction import storable
 
@@ -15,13 +16,16 @@ LIST = f"SELECT name, query, created_by, created_at FROM rowcall.page_views ORDE
 
 COUNT = "SELECT count(*) FROM rowcall.page_views WHERE name <> %(name)s"
 
+GET = "SELECT name, query, created_by FROM rowcall.page_views WHERE name = %(name)s FOR UPDATE"
+
 # Saving under a name that exists replaces that view.
 SAVE = """
 INSERT INTO rowcall.page_views (name, query, created_by) VALUES (%(name)s, %(query)s, %(who)s)
 ON CONFLICT (name) DO UPDATE SET query = excluded.query, created_by = excluded.created_by, created_at = now()
+RETURNING name, query, created_by
 """
 
-REMOVE = "DELETE FROM rowcall.page_views WHERE name = %(name)s"
+REMOVE = "DELETE FROM rowcall.page_views WHERE name = %(name)s RETURNING name, query, created_by"
 
 
 def list_views(connection: Connection) -> list[Row]:
@@ -29,19 +33,23 @@ def list_views(connection: Connection) -> list[Row]:
     return fetch_all(connection, LIST)
 
 
-def save_view(connection: Connection, name: str, query: str, who: str) -> None:
+def save_view(connection: Connection, name: str, query: str, operator: Operator) -> None:
     """Save the filters of a list of runs under a name; raise FilterInvalid if that is not possible."""
     if wrong := _wrong_with(name, query):
         raise FilterInvalid(wrong)
     others: int = fetch_value(connection, COUNT, {"name": name})
     if others >= VIEWS_MOST:
         raise FilterInvalid({"name": f"there are {VIEWS_MOST} views already: remove one first"})
-    fetch_all(connection, SAVE, {"name": name, "query": query, "who": who})
+    before = fetch_one(connection, GET, {"name": name})
+    after = fetch_one(connection, SAVE, {"name": name, "query": query, "who": operator.who})
+    record(connection, operator.who, "save", "view", None, before, after, operator.request_id)
 
 
-def remove_view(connection: Connection, name: str) -> None:
+def remove_view(connection: Connection, name: str, operator: Operator) -> None:
     """Remove the view with this name, if there is one."""
-    fetch_all(connection, REMOVE, {"name": storable(name)})
+    before = fetch_one(connection, REMOVE, {"name": storable(name)})
+    if before is not None:
+        record(connection, operator.who, "remove", "view", None, before, None, operator.request_id)
 
 
 def _wrong_with(name: str, query: str) -> dict[str, str]:

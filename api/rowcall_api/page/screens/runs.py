@@ -24,7 +24,7 @@ from rowcall_api.page import access, forms
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.filters import Asked, asked
 from rowcall_api.page.reading import Part, part, seconds_left
-from rowcall_api.rights import may_change_many
+from rowcall_api.rights import may_change_many, may_keep_views, must_be_allowed_to_keep_views
 
 Found = TypeVar("Found")
 
@@ -70,6 +70,7 @@ def runs() -> flask.typing.ResponseReturnValue:
         job_types=sorted(catalogue()),
         suggestions=part(_suggestions),
         views=part(list_views),
+        may_keep_views=access.may_change() and may_keep_views(),
         query=request.query,
     )
     return screen, 422 if wrong else 200
@@ -79,11 +80,12 @@ def runs() -> flask.typing.ResponseReturnValue:
 @access.only_for("operate")
 def keep_view() -> flask.typing.ResponseReturnValue:
     """Save the filters of this address under a name."""
+    must_be_allowed_to_keep_views()
     request = asked()
     if request.wrong:
         raise FilterInvalid(request.wrong)
     with transaction() as connection:
-        save_view(connection, flask.request.form.get("name", "").strip(), request.query, operator().who)
+        save_view(connection, flask.request.form.get("name", "").strip(), request.query, operator())
     return flask.redirect(f"{flask.url_for('page.runs')}?{request.query}&done=view", 303)
 
 
@@ -91,8 +93,9 @@ def keep_view() -> flask.typing.ResponseReturnValue:
 @access.only_for("operate")
 def drop_view() -> flask.typing.ResponseReturnValue:
     """Remove a view; the runs that it lists stay as they are."""
+    must_be_allowed_to_keep_views()
     with transaction() as connection:
-        remove_view(connection, flask.request.form.get("name", ""))
+        remove_view(connection, flask.request.form.get("name", ""), operator())
     return flask.redirect(flask.url_for("page.runs", done="view-removed"), 303)
 
 

@@ -63,9 +63,9 @@ def follow(token: str) -> flask.typing.ResponseReturnValue:
 def sign_out() -> flask.typing.ResponseReturnValue:
     """End the session, here and in the database."""
     with transaction() as connection:
-        end_session(connection, flask.request.cookies.get(access.COOKIE, ""))
+        end_session(connection, access.token())
     response = flask.redirect(flask.url_for("page.sign_in"), 303)
-    response.delete_cookie(access.COOKIE, path=PREFIX)
+    response.delete_cookie(access.cookie(), path=PREFIX, secure=access.is_encrypted())
     return response
 
 

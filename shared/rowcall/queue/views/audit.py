@@ -44,6 +44,7 @@ OTHER_WORDS = FORMER | {former: word for word, former in FORMER.items()}
 SUBJECT_NAME = """CASE subject
         WHEN 'definition' THEN (SELECT name FROM rowcall.job_definitions AS definition WHERE definition.id = subject_id)
         WHEN 'queue' THEN coalesce(after ->> 'name', before ->> 'name')
+        WHEN 'view' THEN coalesce(after ->> 'name', before ->> 'name')
     END"""
 
 
