@@ -10,7 +10,7 @@ from rowcall.base.settings import Settings
 from rowcall_api.http.database import ANSWER_SECONDS
 from rowcall_api.page import access, reading
 from rowcall_api.page.blueprint import ENVIRONMENT, FORMS_POOL, blueprint
-from rowcall_api.page.screens import (
+from rowcall_api.page.screens import (  # noqa: F401 - each adds its views to the blueprint
     admin,
     definitions,
     effects,
@@ -27,23 +27,6 @@ from rowcall_api.page.screens import (
     workers,
 )
 from rowcall_api.page.slots import SLOTS, Slots
-
-SCREENS = (
-    admin,
-    definitions,
-    effects,
-    failures,
-    files,
-    find,
-    operations,
-    overview,
-    queues,
-    run,
-    runs,
-    sign_in,
-    steering,
-    workers,
-)
 
 # Forms that a process of the API carries out at once; others wait a little.
 FORMS_AT_ONCE = 1

@@ -152,6 +152,30 @@ def test_what_is_typed_after_the_slash_finds_a_run(tab: Tab, filled: Filled) -> 
     expect(page.get_by_role("heading", level=1)).to_contain_text(f"Run {filled.dead}")
 
 
+def test_a_key_shows_the_exact_times_of_all_screens_and_the_relative_ones_again(
+    tab: Tab, filled: Filled, committed: PgConnection
+) -> None:
+    page = shows(tab, f"/runs/{filled.dead}")
+    words = page.locator("dl.facts time").first.inner_text()
+    page.keyboard.press("t")
+    for path in (f"/runs/{filled.dead}", "/runs?status=dead"):
+        are_exact(tab.go(path))
+    change_error(committed, filled.dead, "the card is old")
+    page.clock.run_for(LATER)
+    expect(page.locator("#list")).to_contain_text("the card is old")
+    are_exact(page)
+    page.keyboard.press("t")
+    page = tab.go(f"/runs/{filled.dead}")
+    expect(page.locator("dl.facts time").first).to_have_text(words)
+
+
+def are_exact(page: Page) -> None:
+    """Check that the times of a screen are exact."""
+    times = page.locator("time:not(.local)").all_inner_texts()
+    assert times
+    assert not [time for time in times if not re.fullmatch(r"\d\d/\d\d/\d{4}, \d\d:\d\d:\d\d \w+", time)]
+
+
 # The hours before ten, midnight and both halves of the year: in UTC, and as a reader in Berlin sees them.
 EXACT = [
     ("2026-01-05T23:04:07+00:00", "06/01/2026, 00:04:07 CET"),

@@ -27,6 +27,7 @@ async function refresh() {
   if (!answer.ok) return tell("The server could not read this screen; what you see may be old.");
   tell("");
   const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+  showTimes(next);
   for (const region of document.querySelectorAll("[data-live]")) {
     const fresh = next.getElementById(region.id);
     if (fresh && fresh.innerHTML !== region.innerHTML && !busy(region)) region.replaceWith(fresh);
@@ -80,21 +81,35 @@ if (live) {
   if (new URLSearchParams(location.search).has("done")) [500, 1500].forEach((soon) => setTimeout(refresh, soon));
 }
 
-// Exact times: a click shows a time in the reader's own zone, and back.
-document.addEventListener("click", (event) => {
-  const time = event.target.closest && event.target.closest("time");
-  if (!time) return;
-  const shown = time.dataset.words;
-  if (shown) {
-    time.textContent = shown;
-    delete time.dataset.words;
-  } else {
+// Exact times: a click shows a time in the reader's own zone, and back; a key does so with the times of all screens.
+const areExact = () => localStorage.getItem("rowcall-times") === "exact";
+
+function showTime(time, exactly) {
+  if (exactly && !time.dataset.words) {
     time.dataset.words = time.textContent;
     time.textContent = new Date(time.dateTime).toLocaleString(undefined, exact);
+  } else if (!exactly && time.dataset.words) {
+    time.textContent = time.dataset.words;
+    delete time.dataset.words;
   }
-});
+}
 
-// Keys: / finds, g and a letter opens a screen, l switches live updates, ? shows the keys.
+function showTimes(root) {
+  for (const time of root.querySelectorAll("time:not(.local)")) showTime(time, areExact());
+}
+
+function toggleTimes() {
+  localStorage.setItem("rowcall-times", areExact() ? "relative" : "exact");
+  showTimes(document);
+}
+
+document.addEventListener("click", (event) => {
+  const time = event.target.closest && event.target.closest("time:not(.local)");
+  if (time) showTime(time, !time.dataset.words);
+});
+showTimes(document);
+
+// Keys: / finds, g and a letter opens a screen, l switches live updates, t exact times, ? shows the keys.
 let going = false;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest && event.target.closest("input, textarea, select");
@@ -105,4 +120,5 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "/") { event.preventDefault(); find.focus(); }
   else if (event.key === "?") dialog.showModal();
   else if (event.key === "l") toggleLive();
+  else if (event.key === "t") toggleTimes();
 });
