@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -15,7 +16,7 @@ from rowcall.base import database
 from rowcall.base.database import connect
 from tests.cli.test_up import beside, home
 from tests.support.live_terminal import LiveTerminal, live_terminal
-from tests.support.processes import NOHUP, living_with, rowcall
+from tests.support.processes import LIMIT_SECONDS, NOHUP, living_with, rowcall
 
 __all__ = ["beside", "home"]  # fixtures
 
@@ -52,6 +53,7 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
         [declined] = re.findall(
             r"^Run (\d+): this charge is declined on purpose: `.*rowcall runs retry \1`", view, re.M
         )
+        assert re.search(r"^  export ROWCALL_APP=rowcall_example\n  .*rowcall enqueue noop ", view, re.MULTILINE)
         assert re.search(r"""^  .*rowcall enqueue noop '{"hello": "world"}'$""", view, re.MULTILINE)
         assert re.search(rf"^  .*rowcall runs show {declined}$", view, re.MULTILINE)
         assert "curl" not in view
@@ -69,7 +71,10 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
         example = {**home, "ROWCALL_APP": "rowcall_example"}
         assert rowcall(example, "enqueue", "charge_invoice", '{"invoice_id": 999999}').returncode == 0
         terminal.wait_for("^worker: warning run dead .*InvoiceNotFound", "charge_invoice +dead +InvoiceNotFound: there")
-        whole_view(terminal)
+        link = whole_view(terminal)[-1].removeprefix("  open ")
+        with urlopen(link, timeout=LIMIT_SECONDS) as page:  # noqa: S310 - our own API
+            assert page.status == 200
+        terminal.wait_for(f"^  open {link.partition('/link/')[0]}$")
         terminal.type("\x03")
         assert terminal.wait_for_end() == 0
         assert_the_terminal_is_as_before(terminal)

@@ -42,6 +42,11 @@ FOLLOW = """
 DELETE FROM rowcall.page_sessions WHERE token_sha256 = %(token)s AND is_link AND expires_at > now() RETURNING key_id
 """
 
+# Whether a link can still begin a session; a part of another statement.
+LINK_WORKS = """EXISTS (
+    SELECT FROM rowcall.page_sessions WHERE token_sha256 = %(link)s AND is_link AND expires_at > now()
+)"""
+
 END = "DELETE FROM rowcall.page_sessions WHERE token_sha256 = %(token)s"
 
 
@@ -58,7 +63,7 @@ def make_link(connection: Connection, key_id: int) -> str:
 
 def follow_link(connection: Connection, token: str, request_id: str | None = None) -> str | None:
     """Begin a session with the token of a link, and return its token; None if the link was used or is too old."""
-    found = fetch_one(connection, FOLLOW, {"token": _hashed(token)}) if TOKEN.fullmatch(token) else None
+    found = fetch_one(connection, FOLLOW, {"token": hashed(token)}) if TOKEN.fullmatch(token) else None
     if found is None:
         return None
     session = _begin(connection, found["key_id"], is_link=False, lifetime=SESSION)
@@ -70,22 +75,22 @@ def follow_link(connection: Connection, token: str, request_id: str | None = Non
 
 def find_session(connection: Connection, token: str) -> Caller | None:
     """Return the owner of the session's key; None if the session or the key is no longer valid."""
-    row = fetch_one(connection, FIND, {"token": _hashed(token)}) if TOKEN.fullmatch(token) else None
+    row = fetch_one(connection, FIND, {"token": hashed(token)}) if TOKEN.fullmatch(token) else None
     return None if row is None else caller_of(row)
 
 
 def end_session(connection: Connection, token: str) -> None:
     """End a session."""
-    fetch_all(connection, END, {"token": _hashed(token)})
+    fetch_all(connection, END, {"token": hashed(token)})
 
 
 def _begin(connection: Connection, key_id: int, is_link: bool, lifetime: timedelta) -> str:
     token = secrets.token_urlsafe(LINK_BYTES if is_link else SESSION_BYTES)
-    values = {"token": _hashed(token), "key_id": key_id, "is_link": is_link, "lifetime": lifetime}
+    values = {"token": hashed(token), "key_id": key_id, "is_link": is_link, "lifetime": lifetime}
     fetch_all(connection, BEGIN, values)
     return token
 
 
-def _hashed(token: str) -> bytes:
+def hashed(token: str) -> bytes:
     """Return the hash that is stored; a fast one is enough, because the tokens are random."""
     return hashlib.sha256(token.encode()).digest()

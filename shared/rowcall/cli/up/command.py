@@ -18,7 +18,7 @@ from rowcall.cli.terminal.confirm import confirm, yes_option
 from rowcall.cli.terminal.output import in_foreground
 from rowcall.cli.up.alone import alone
 from rowcall.cli.up.children import wait
-from rowcall.cli.up.demo import EXAMPLE, choose_app, is_installed, program
+from rowcall.cli.up.demo import choose_app, is_installed, program
 from rowcall.cli.up.processes import Running, up
 from rowcall.cli.up.reports import Reports
 from rowcall.cli.up.stop import Stop
@@ -89,14 +89,14 @@ def _run_plainly(chosen: settings.Settings, port: int | None, is_example: bool) 
     click.echo("Starting PostgreSQL, the API and a worker ...")
     try:
         with up(chosen, port, Reports(), is_example) as running:
-            for line in lines(running, chosen, is_example):
+            for line in lines(running, chosen):
                 click.echo(line)
             wait(running.children)
     except Stop:
         click.echo("\nRowcall has stopped.")
 
 
-def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list[str]:
+def lines(running: Running, chosen: settings.Settings) -> list[str]:
     """Return the lines that `up` prints: what runs where, and what to do next."""
     run = running.first_run
     seconds = (run["finished_at"] - run["created_at"]).total_seconds()
@@ -122,7 +122,7 @@ def lines(running: Running, chosen: settings.Settings, is_example: bool) -> list
         "",
         "Next, in another terminal in this folder:",
         "",
-        *([f"  export ROWCALL_APP={EXAMPLE}"] if is_example else ()),
+        *(f"  {step}" for step in running.before),
         f"  {running.first_step}",
         f"  {program()} runs list",
         *([f"  {program()} worker run     # your own jobs, which this worker leaves alone"] if running.queue else ()),

@@ -31,7 +31,7 @@ from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
 from rowcall.cli.up.alone import note_api
 from rowcall.cli.up.children import POLL_SECONDS, Child, check_all, start_child, stop_children
-from rowcall.cli.up.demo import Asked, Demo, asked, prepared, program, refuse_other_app
+from rowcall.cli.up.demo import EXAMPLE, Asked, Demo, asked, prepared, program, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
 from rowcall.cli.up.stop import listen_to_signals
@@ -77,6 +77,17 @@ class Running:
     demo: Asked | None
     children: Sequence[Child]
     moved: str | None = None
+    is_example: bool = False
+
+    @property
+    def link(self) -> str:
+        """The token of the link to the page."""
+        return self.page.rpartition("/")[2]
+
+    @property
+    def before(self) -> list[str]:
+        """What a terminal needs before the first command."""
+        return [f"export ROWCALL_APP={EXAMPLE}"] if self.is_example else []
 
     @property
     def first_step(self) -> str:
@@ -127,7 +138,7 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         first_run = _first_run(url, children, own)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
-        yield Running(api, page, url, version, key, own, first_run, shown, children, moved)
+        yield Running(api, page, url, version, key, own, first_run, shown, children, moved, is_example)
 
 
 def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:

@@ -24,11 +24,12 @@ END_SECONDS = 1.0
 class Reader:
     """The latest snapshot and, while the database is away, the reason.  It has one connection, and opens it again."""
 
-    def __init__(self, url: str, queue: str | None, announced: Iterable[int]) -> None:
+    def __init__(self, url: str, queue: str | None, announced: Iterable[int], link: str = "") -> None:
         self.snapshot: Snapshot | None = None
         self._url = url
         self._queue = queue
         self._announced = tuple(announced)
+        self._link = link
         self._error: str | None = None
         self._answered_at = time.monotonic()
         self._ends = threading.Event()
@@ -63,7 +64,7 @@ class Reader:
                     connection = connect_internal(self._url, "rowcall up")
                     # Each read is a transaction of its own, and none stays open between two reads.
                     connection.autocommit = True
-                self.snapshot = read_snapshot(connection, self._queue, self._announced)
+                self.snapshot = read_snapshot(connection, self._queue, self._announced, self._link)
                 self._answered_at, self._error = time.monotonic(), None
             except Exception as error:  # whatever it is, the view shows it, and this tries again
                 self._error = redacted(one_line(str(drivers_error(error))))

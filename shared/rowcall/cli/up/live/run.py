@@ -104,7 +104,7 @@ def run(settings: Settings, port: int | None, is_example: bool) -> None:
         listen_to_signals()
         with reports, up(settings, port, reports, is_example) as running:
             reports.state.running = running
-            with Reader(running.postgres, running.queue, reports.state.on_purpose) as reader:
+            with Reader(running.postgres, running.queue, reports.state.on_purpose, running.link) as reader:
                 reports.state.reader = reader
                 try:
                     _watch(reports, running)

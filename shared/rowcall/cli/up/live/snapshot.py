@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from rowcall.access.page_sessions import LINK_WORKS, hashed
 from rowcall.base.database import PgConnection, Row, fetch_one
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Status
@@ -55,23 +56,25 @@ SELECT (SELECT coalesce(json_object_agg(status, runs), '{{}}') FROM counted) AS 
     (SELECT coalesce(json_agg(latest), '[]') FROM latest) AS runs,
     (SELECT coalesce(json_agg(happened), '[]') FROM happened) AS effects,
     (SELECT coalesce(json_object_agg(id, status), '{{}}') FROM rowcall.job_runs
-     WHERE id = ANY(%(announced)s::bigint[])) AS announced
+     WHERE id = ANY(%(announced)s::bigint[])) AS announced, {LINK_WORKS} AS link_works
 """
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The newest runs by status, the latest of them, the latest effects, and how the announced runs are."""
+    """The newest runs by status, the latest of them, the latest effects, the announced runs, and if the link works."""
 
     counts: Mapping[str, int]
     runs: list[Row]
     effects: list[Row]
     announced: Mapping[int, str]
+    link_works: bool = True
 
 
-def read_snapshot(connection: PgConnection, queue: str | None, announced: Iterable[int]) -> Snapshot:
-    """Read all that the view shows; ages are in seconds, by the database's clock."""
-    row = fetch_one(connection, BY_INDEX + SNAPSHOT, {"queue": queue, "announced": list(announced)})
+def read_snapshot(connection: PgConnection, queue: str | None, announced: Iterable[int], link: str = "") -> Snapshot:
+    """Read all that the view shows; ages are in seconds, by the database's clock.  `link` is its token."""
+    asked = {"queue": queue, "announced": list(announced), "link": hashed(link)}
+    row = fetch_one(connection, BY_INDEX + SNAPSHOT, asked)
     assert row is not None
     announced_now = {int(run_id): status for run_id, status in row["announced"].items()}
-    return Snapshot(row["counts"], row["runs"], row["effects"], announced_now)
+    return Snapshot(row["counts"], row["runs"], row["effects"], announced_now, row["link_works"])

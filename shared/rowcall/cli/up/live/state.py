@@ -84,8 +84,10 @@ class State:
         """What a person can do next; short enough to type."""
         assert self.running is not None
         shown = max(self.announced, default=self.running.first_run["id"])
+        page = self.running.page if self.snapshot is None or self.snapshot.link_works else f"{self.running.api}/admin"
         return [
+            *self.running.before,
             self.running.first_step,
             f"{program()} runs show {shown}",
-            f"open {self.running.page}",
+            f"open {page}",
         ]
