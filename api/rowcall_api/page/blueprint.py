@@ -13,7 +13,7 @@ from rowcall_api.http.errors import broken, http_problem, rowcall_problem
 from rowcall_api.page import access
 from rowcall_api.page.slots import SLOTS
 from rowcall_api.page.words import FILTERS
-from rowcall_api.rights import may, may_change_many
+from rowcall_api.rights import may, may_change_many, may_change_queue
 
 PREFIX = "/admin"
 
@@ -127,6 +127,7 @@ def _layout() -> dict[str, object]:
         "here": here,
         "may": may,
         "may_change_many": may_change_many,
+        "may_change_queue": may_change_queue,
     }
 
 

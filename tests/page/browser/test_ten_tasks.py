@@ -110,9 +110,10 @@ def run_a_schedule_now(hand: Hand, filled: Filled, _: PgConnection) -> None:
 
 def pause_a_queue(hand: Hand, _: Filled, __: PgConnection) -> None:
     hand.follow("Queues")
-    hand.follow("reports", "main")
-    hand.press("Pause…", "Pause the queue reports")
-    expect(hand.page.get_by_role("heading", level=1)).to_contain_text("paused")
+    row = hand.page.locator("#list tr", has_text="reports")
+    hand.click(row.locator("summary"))
+    hand.click(row.get_by_role("button", name="Pause the queue reports"))
+    expect(hand.page.get_by_role("heading", level=1)).to_contain_text("Queue reports paused")
 
 
 def look_for_a_mail(hand: Hand, _: Filled, __: PgConnection) -> None:

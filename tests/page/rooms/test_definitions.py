@@ -98,7 +98,9 @@ def test_an_overdue_definition_says_why(browse: Browse, nightly: int, committed:
 def test_a_paused_definition_looks_paused_and_can_be_resumed(browse: Browse, nightly: int) -> None:
     operator = browse()
     paused = operator.send("/definitions/nightly", "Pause nightly")
-    assert paused.text.count("paused") >= 7  # the title, the note, and each of the next five times
+    assert "nightly paused Runs every day" in paused.text
+    assert "nothing is enqueued, and each nominal time is recorded as skipped" in paused.text
+    assert paused.text.partition("Next times")[2].count("UTC skipped paused") == 5  # each of the next five times
     assert 'tr class="paused"' in operator.get("/definitions").html
     resumed = operator.send("/definitions/nightly", "Resume nightly")
     assert "Resumed." in resumed.text

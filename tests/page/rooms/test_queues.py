@@ -46,6 +46,15 @@ def test_a_paused_queue_looks_paused_and_can_be_resumed(browse: Browse) -> None:
     assert "Pause the queue mail" in resumed.forms
 
 
+def test_the_list_pauses_and_resumes_a_queue(browse: Browse) -> None:
+    operator = browse()
+    assert "Paused." in operator.send("/queues", "Pause the queue default").text
+    listed = operator.get("/queues")
+    assert ("Resume the queue default" in listed.forms, "Pause the queue default" in listed.forms) == (True, False)
+    assert "Resumed." in operator.send("/queues", "Resume the queue default").text
+    assert "Change" not in browse("read").get("/queues").text
+
+
 def test_a_limit_is_set_and_removed(browse: Browse) -> None:
     operator = browse()
     limited = operator.send("/queues/mail", "Set the limit", max_running="3")
