@@ -9,10 +9,10 @@ import flask
 import pytest
 
 from rowcall.access import api_keys
-from rowcall.access.page_sessions import make_link
+from rowcall.access.page_sessions import ENCRYPTED, make_link
 from rowcall.base import database
 from rowcall.base.database import PgConnection
-from rowcall_api.page.access import COOKIE
+from rowcall_api.page.access import COOKIE, SECURE_COOKIE
 from tests.page.addresses import without_ids
 from tests.page.conftest import MAKER, Browse
 from tests.page.visits import HOST, ORIGIN, Visit, sign_in
@@ -80,6 +80,17 @@ def test_a_session_begun_over_a_plain_connection_is_not_believed_over_an_encrypt
     assert client.get("/admin/runs", base_url=encrypted).status_code == 302
 
 
+def test_who_read_a_cookie_of_a_plain_connection_cannot_send_it_over_an_encrypted_one_by_any_name(
+    app: flask.Flask, keys: dict[str, str]
+) -> None:
+    read = sign_in(app, data={"key": keys["operator"]}).headers["Set-Cookie"].split("=", 1)[1].split(";")[0]
+    for value in (read, f"{ENCRYPTED}{read}"):
+        thief = app.test_client()
+        for name in (COOKIE, SECURE_COOKIE):
+            thief.set_cookie(name, value, domain=HOST, path="/admin", secure=True)
+        assert thief.get("/admin/runs", base_url=f"https://{HOST}").status_code == 302
+
+
 def test_signing_out_over_an_encrypted_connection_removes_its_cookie(app: flask.Flask, keys: dict[str, str]) -> None:
     client, base = app.test_client(), f"https://{HOST}"
     client.post("/admin/sign-in", base_url=base, headers={"Origin": base}, data={"key": keys["read"]})
@@ -89,6 +100,16 @@ def test_signing_out_over_an_encrypted_connection_removes_its_cookie(app: flask.
     out = client.post("/admin/sign-out", base_url=base, headers={"Origin": base}, data={"csrf": csrf})
     assert out.status_code == 303
     assert client.get_cookie("__Secure-rowcall_session", HOST, "/admin") is None
+
+
+def test_a_link_signs_in_over_an_encrypted_connection_too(
+    app: flask.Flask, module_url: str, keys: dict[str, str]
+) -> None:
+    client, base = app.test_client(), f"https://{HOST}"
+    with database.transaction(module_url) as connection:
+        link = make_link(connection, api_keys.id_of(connection, keys["read"]))
+    assert client.get(f"/admin/link/{link}", base_url=base).status_code == 303
+    assert client.get("/admin/runs", base_url=base).status_code == 200
 
 
 def test_only_the_hash_of_a_session_is_stored_and_signing_in_is_audited(

@@ -24,8 +24,8 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 COOKIE = "rowcall_session"
 
-# Over encrypted connections.  Browsers take a cookie of this name from no other connection, so a session that was begun
-# on one where others can read or write is not believed here.
+# Over encrypted connections.  Browsers take a cookie of this name from no other connection, so nobody who can
+# write on such a one plants a session; find_session() refuses a token that was read on one.
 SECURE_COOKIE = f"__Secure-{COOKIE}"
 
 # The attribute of a view that is shown to everybody, and of one that needs more than a session.
@@ -109,7 +109,7 @@ def cookie() -> str:
 def _found(connection: Connection, token: str) -> Caller | None:
     """Return the session's caller, and note the database's time, to which the screen's times are relative."""
     flask.g.at = clock(connection)
-    return find_session(connection, token)
+    return find_session(connection, token, is_encrypted())
 
 
 def _sign_in(sends: bool) -> flask.typing.ResponseReturnValue:

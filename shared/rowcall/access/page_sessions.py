@@ -17,8 +17,12 @@ SESSION = timedelta(hours=12)
 # Long enough to start a browser.
 LINK = timedelta(minutes=10)
 
+# Begins the token of a session that was begun over an encrypted connection.  The hash covers it, so a token that was
+# read on a plain connection cannot be turned into one.
+ENCRYPTED = "tls."
+
 # Only this form is looked up.
-TOKEN = re.compile(r"[A-Za-z0-9_-]{16,43}")
+TOKEN = re.compile(r"(tls\.)?[A-Za-z0-9_-]{16,43}")
 
 # A link fits a line of a narrow terminal; it works once, and not for long.
 SESSION_BYTES, LINK_BYTES = 32, 12
@@ -50,32 +54,40 @@ LINK_WORKS = """EXISTS (
 END = "DELETE FROM rowcall.page_sessions WHERE token_sha256 = %(token)s"
 
 
-def begin_session(connection: Connection, caller: Caller, request_id: str | None = None) -> str:
+def begin_session(
+    connection: Connection, caller: Caller, request_id: str | None = None, is_encrypted: bool = False
+) -> str:
     """Begin a session with the rights of this caller's key, and return its token."""
     record(connection, caller.who, "sign in", "key", caller.key_id, None, None, request_id)
-    return _begin(connection, caller.key_id, is_link=False, lifetime=SESSION)
+    return _session(connection, caller.key_id, is_encrypted)
 
 
 def make_link(connection: Connection, key_id: int) -> str:
     """Return a token with which one session can be begun, soon and once."""
-    return _begin(connection, key_id, is_link=True, lifetime=LINK)
+    return _begin(connection, key_id, secrets.token_urlsafe(LINK_BYTES), is_link=True, lifetime=LINK)
 
 
-def follow_link(connection: Connection, token: str, request_id: str | None = None) -> str | None:
+def follow_link(
+    connection: Connection, token: str, request_id: str | None = None, is_encrypted: bool = False
+) -> str | None:
     """Begin a session with the token of a link, and return its token; None if the link was used or is too old."""
     found = fetch_one(connection, FOLLOW, {"token": hashed(token)}) if TOKEN.fullmatch(token) else None
     if found is None:
         return None
-    session = _begin(connection, found["key_id"], is_link=False, lifetime=SESSION)
-    caller = find_session(connection, session)
+    session = _session(connection, found["key_id"], is_encrypted)
+    caller = find_session(connection, session, is_encrypted)
     if caller is not None:
         record(connection, caller.who, "sign in", "key", caller.key_id, None, None, request_id)
     return session
 
 
-def find_session(connection: Connection, token: str) -> Caller | None:
-    """Return the owner of the session's key; None if the session or the key is no longer valid."""
-    row = fetch_one(connection, FIND, {"token": hashed(token)}) if TOKEN.fullmatch(token) else None
+def find_session(connection: Connection, token: str, is_encrypted: bool = False) -> Caller | None:
+    """Return the owner of the session's key; None if the session or the key is no longer valid.
+
+    A session is valid only on connections like the one on which it was begun.
+    """
+    is_like_it = token.startswith(ENCRYPTED) is is_encrypted
+    row = fetch_one(connection, FIND, {"token": hashed(token)}) if is_like_it and TOKEN.fullmatch(token) else None
     return None if row is None else caller_of(row)
 
 
@@ -84,8 +96,12 @@ def end_session(connection: Connection, token: str) -> None:
     fetch_all(connection, END, {"token": hashed(token)})
 
 
-def _begin(connection: Connection, key_id: int, is_link: bool, lifetime: timedelta) -> str:
-    token = secrets.token_urlsafe(LINK_BYTES if is_link else SESSION_BYTES)
+def _session(connection: Connection, key_id: int, is_encrypted: bool) -> str:
+    token = (ENCRYPTED if is_encrypted else "") + secrets.token_urlsafe(SESSION_BYTES)
+    return _begin(connection, key_id, token, is_link=False, lifetime=SESSION)
+
+
+def _begin(connection: Connection, key_id: int, token: str, is_link: bool, lifetime: timedelta) -> str:
     values = {"token": hashed(token), "key_id": key_id, "is_link": is_link, "lifetime": lifetime}
     fetch_all(connection, BEGIN, values)
     return token

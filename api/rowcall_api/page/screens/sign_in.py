@@ -42,7 +42,7 @@ def begin() -> flask.typing.ResponseReturnValue:
     if not caller.scopes & SEE:
         return _form(ONLY_ENQUEUE), 403
     with transaction() as connection:
-        token = begin_session(connection, caller, flask.g.get("request_id"))
+        token = begin_session(connection, caller, flask.g.get("request_id"), access.is_encrypted())
     return _entered(token, _wanted())
 
 
@@ -53,7 +53,7 @@ def follow(token: str) -> flask.typing.ResponseReturnValue:
     if flask.request.method == "HEAD":
         return ""
     with transaction() as connection:
-        session = follow_link(connection, token, flask.g.get("request_id"))
+        session = follow_link(connection, token, flask.g.get("request_id"), access.is_encrypted())
     if session is None:
         return flask.redirect(PREFIX) if access.caller() else (_form(USED), 403)
     return _entered(session, PREFIX)
