@@ -13,7 +13,7 @@ from rowcall.schema import check_revision
 from rowcall_api import deprecation
 from rowcall_api.document.config import CONFIG
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
-from rowcall_api.http.paths import RowId
+from rowcall_api.http.paths import Rest, RowId
 from rowcall_api.http.waiting import registration
 from rowcall_api.mount import mount
 from rowcall_api.page import register as page
@@ -64,7 +64,7 @@ def create_app(database_url: str) -> flask.Flask:
     rate_limit.register(app, chosen)
     guard.register(app)
     deprecation.register(app)
-    app.url_map.converters["int"] = RowId
+    app.url_map.converters.update(int=RowId, rest=Rest)
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False
     described = openapi.Interface(app)

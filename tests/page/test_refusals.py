@@ -12,6 +12,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.status import Status
 from rowcall_api.app import create_app
+from tests.api.serving import Server, request
 from tests.page.conftest import MAKER, Browse
 from tests.page.visits import HOST, ORIGIN, Screen, Visit
 from tests.support.connections import disconnect
@@ -102,6 +103,10 @@ def test_a_slash_at_the_end_of_an_address_leads_to_the_screen(browse: Browse, ty
         ("POST", "/admin/runs", 405, "POST is not allowed here; allowed: GET"),
         ("DELETE", "/admin/runs/1/retry", 405, "DELETE is not allowed here; allowed: POST"),
         ("PUT", "/admin/nowhere/", 404, "There is no screen at this address"),
+        ("POST", "/admin", 405, "POST is not allowed here; allowed: GET"),
+        ("POST", "/admin/", 404, "There is no screen at this address"),
+        ("POST", "/admin//runs", 404, "There is no screen at this address"),
+        ("GET", "/admin//runs", 404, "There is no screen at this address"),
     ],
 )
 def test_what_no_screen_takes_is_refused_in_html(
@@ -113,3 +118,16 @@ def test_what_no_screen_takes_is_refused_in_html(
     assert (refused.status_code, refused.mimetype) == (status, "text/html")
     assert says in Screen(refused).text
     assert ("Allow" in refused.headers) is (status == 405)
+
+
+def test_who_asks_which_methods_an_address_has_is_not_taken_for_another_site(browse: Browse) -> None:
+    asked = browse().client.open("/admin/sign-out", method="OPTIONS", base_url=HERE)
+    assert (asked.status_code, "POST" in asked.headers["Allow"]) == (200, True)
+
+
+def test_a_form_that_ends_in_the_middle_is_refused_in_html(server: Server) -> None:
+    form = "Content-Type: application/x-www-form-urlencoded"
+    head = request("POST", "/admin/sign-in", "", form, f"Origin: http://{HOST}", "Transfer-Encoding: chunked")
+    refused = server.ask(head + b"zz\r\n")
+    assert (refused.status, refused.headers["Content-Type"]) == (400, "text/html; charset=utf-8")
+    assert b"its chunks are malformed" in refused.body

@@ -1,10 +1,10 @@
-"""Converters for the ids in paths."""
+"""Converters for parts of paths."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from werkzeug.routing import IntegerConverter, Map
+from werkzeug.routing import IntegerConverter, Map, PathConverter
 
 from rowcall.base.database import LARGEST_ID
 
@@ -16,3 +16,10 @@ class RowId(IntegerConverter):
 
     def __init__(self, url_map: Map, **bounds: Any) -> None:
         super().__init__(url_map, **{"min": 1, "max": LARGEST_ID, **bounds})
+
+
+class Rest(PathConverter):
+    """The rest of a path, even if it is empty or begins with a slash."""
+
+    regex = ".*"
+    part_isolating = False  # werkzeug would assume the opposite of a regex without a slash

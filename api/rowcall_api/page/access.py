@@ -28,6 +28,9 @@ COOKIE = "rowcall_session"
 # write on such a one plants a session; find_session() refuses a token that was read on one.
 SECURE_COOKIE = f"__Secure-{COOKIE}"
 
+# Methods that change nothing; all others need the page's origin and the session's token.
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+
 # The attribute of a view that is shown to everybody, and of one that needs more than a session.
 OPEN = "open_to_all"
 SCOPE = "page_scope"
@@ -68,7 +71,7 @@ def _view() -> object:
 
 def check() -> flask.typing.ResponseReturnValue | None:
     """Find the caller of this request, and refuse what its key, its session or its connection does not allow."""
-    sends = flask.request.method not in {"GET", "HEAD"}
+    sends = flask.request.method not in READS
     _must_be_storable()
     if sends:
         _must_come_from_here()

@@ -6,10 +6,11 @@ import secrets
 from urllib.parse import quote, urlencode
 
 import flask
+from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from rowcall.base import errors
-from rowcall_api.http.errors import broken, http_problem, rowcall_problem
+from rowcall_api.http.errors import broken, http_problem, rowcall_problem, unreadable
 from rowcall_api.page import access
 from rowcall_api.page.slots import SLOTS
 from rowcall_api.page.words import FILTERS
@@ -19,8 +20,9 @@ PREFIX = "/admin"
 
 blueprint = flask.Blueprint("page", __name__, url_prefix=PREFIX, template_folder="templates")
 
-# What a browser or a program may send to an address that is no screen.
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+# Methods of forms and programs, and all that the page refuses in HTML if no screen and no form takes them.
+SENDS = ("POST", "PUT", "PATCH", "DELETE")
+METHODS = ("GET", *SENDS)
 
 NO_SCREEN = "there is no screen at this address"
 
@@ -161,6 +163,11 @@ def _rowcall_error(error: errors.RowcallError) -> flask.Response:
     return _shown(rowcall_problem(error))
 
 
+@blueprint.errorhandler(ParseException)
+def _unreadable(error: ParseException) -> flask.Response:
+    return _shown(unreadable(error))
+
+
 @blueprint.errorhandler(Exception)
 def _error(error: Exception) -> flask.Response:
     return _shown(broken(error))
@@ -175,14 +182,14 @@ def _shown(problem: flask.Response) -> flask.Response:
     return problem
 
 
-@blueprint.get("/", defaults={"unknown": "/"})
-@blueprint.route("/<path:unknown>", methods=METHODS)
-def nowhere(unknown: str) -> flask.typing.ResponseReturnValue:
+@blueprint.route("", methods=SENDS)
+@blueprint.route("/<rest:unknown>", methods=METHODS)
+def nowhere(unknown: str = "") -> flask.typing.ResponseReturnValue:
     """Lead to the screen without a slash at the end; refuse what no screen and no form has, in HTML."""
-    if flask.request.method not in {"GET", "HEAD"}:
+    if flask.request.method not in access.READS:
         allowed = _methods(flask.request.path)
         raise MethodNotAllowed(allowed) if allowed else NotFound(NO_SCREEN)
-    if unknown.endswith("/"):
+    if flask.request.path.endswith("/"):
         return flask.redirect(f"{PREFIX}/{unknown.rstrip('/')}".rstrip("/"))
     raise NotFound(NO_SCREEN)
 
