@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 import flask
 import pytest
 
@@ -11,6 +14,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from tests.page.conftest import MAKER, Browse
 from tests.page.visits import Visit
+from tests.support.processes import rowcall
 
 
 def test_a_view_is_saved_for_all_operators_as_it_was_typed_and_removed(browse: Browse, committed: PgConnection) -> None:
@@ -77,6 +81,18 @@ def test_a_key_that_may_not_steer_all_runs_keeps_and_removes_no_view(
     assert not {"Save the view", "Remove the view"} & visit.get("/runs", queue="mail").forms.keys()
     assert [row["query"] for row in page_views.list_views(committed)] == ["queue=mail"]
     browse().post("/runs/views/remove", name="ours")
+
+
+def test_the_api_and_the_command_name_the_view_that_was_changed(
+    app: flask.Flask, browse: Browse, keys: dict[str, str], module_url: str
+) -> None:
+    browse().post("/runs/views?queue=named", name="by name")
+    listed = app.test_client().get("/v1/audit?subject=view", headers={"Authorization": f"Bearer {keys['admin']}"})
+    change = listed.get_json()["items"][0]
+    assert (change["action"], change["subject_name"], change["after"]["query"]) == ("save", "by name", "queue=named")
+    printed = rowcall({**os.environ, "DATABASE_URL": module_url}, "audit", "--subject", "view").stdout
+    assert re.search(r"save +view +by name +.*queue=named", printed), printed
+    browse().post("/runs/views/remove", name="by name")
 
 
 def test_the_audit_log_says_who_saved_replaced_and_removed_a_view(browse: Browse) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
+from rowcall.access.audit import SUBJECTS
 from rowcall.base.database import LARGEST_ID
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.fields import Moment
@@ -26,10 +27,11 @@ class AuditSchema(AnswerSchema):
     action = fields.String()
     subject = fields.String()
     subject_id = fields.Integer(
-        allow_none=True, metadata={"description": "Null for queues, which have only a name, and for the database."}
+        allow_none=True,
+        metadata={"description": "Null for queues and views, which have only a name, and for the database."},
     )
     subject_name = fields.String(
-        allow_none=True, metadata={"description": "The name of the definition or queue; null for other subjects."}
+        allow_none=True, metadata={"description": "The name of the definition, queue or view; null for other subjects."}
     )
     before = fields.Raw(allow_none=True, metadata={"description": "The affected fields, before the change."})
     after = fields.Raw(allow_none=True, metadata={"description": "The same fields, after the change."})
@@ -44,7 +46,7 @@ class AuditQuery(FilteredPageQuery):
 
     who = _text("Only changes by this caller: api:NAME (an API key, or one that it replaced), or cli:USER.")
     action = _text("Only this action, such as retry or pause.")
-    subject = _text("Only changes of this kind of subject: run, operation, definition, queue, key, effect or database.")
+    subject = _text(f"Only changes of this kind of subject: {', '.join(SUBJECTS[:-1])} or {SUBJECTS[-1]}.")
     subject_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),

@@ -6,6 +6,7 @@ import flask
 import pytest
 from openapi_schema_validator import OAS31Validator
 
+from rowcall.access.audit import SUBJECTS
 from tests.api.conftest import Call, There, told
 
 
@@ -68,6 +69,12 @@ def test_the_list_is_as_it_is_described(app: flask.Flask, call: Call) -> None:
 )
 def test_what_cannot_be_asked_is_a_wrong_field(refused: Call, query: str, field: str) -> None:
     refused("GET", f"/v1/audit?{query}", 422, field)
+
+
+def test_every_kind_of_subject_is_described(app: flask.Flask) -> None:
+    parameters = told(app.test_client().get("/openapi.json"))["paths"]["/v1/audit"]["get"]["parameters"]
+    [words] = [one["description"] for one in parameters if one["name"] == "subject"]
+    assert [subject for subject in SUBJECTS if subject not in words] == []
 
 
 @pytest.mark.parametrize("scope", ["enqueue", "read", "operate"])
