@@ -169,6 +169,25 @@ def test_a_key_shows_the_exact_times_of_all_screens_and_the_relative_ones_again(
     expect(page.locator("dl.facts time").first).to_have_text(words)
 
 
+def test_who_uses_no_such_key_finds_a_button_for_exact_times_beside_the_keys(tab: Tab, filled: Filled) -> None:
+    page = shows(tab, f"/runs/{filled.dead}")
+    other = page.context.new_page()
+    other.goto(page.url)
+    words = page.locator("dl.facts time").first.inner_text()
+    page.get_by_role("button", name="?", exact=True).click()
+    switch = page.get_by_role("button", name="Exact times")
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    switch.focus()
+    page.keyboard.press("Enter")
+    expect(switch).to_have_attribute("aria-pressed", "true")
+    are_exact(page)
+    expect(other.locator("dl.facts time").first).to_have_text(page.locator("dl.facts time").first.inner_text())
+    page.keyboard.press("Space")
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("dl.facts time").first).to_have_text(words)
+    assert tab.violations() == []
+
+
 def are_exact(page: Page) -> None:
     """Check that the times of a screen are exact."""
     times = page.locator("time:not(.local)").all_inner_texts()

@@ -6,6 +6,7 @@ const live = document.getElementById("live");
 const find = document.getElementById("find");
 const help = document.getElementById("help");
 const dialog = document.getElementById("keys");
+const times = document.getElementById("times");
 
 // Live: load this address again, and replace the regions that have changed.
 const isLive = () => localStorage.getItem("rowcall-live") !== "off";
@@ -81,7 +82,7 @@ if (live) {
   if (new URLSearchParams(location.search).has("done")) [500, 1500].forEach((soon) => setTimeout(refresh, soon));
 }
 
-// Exact times: a click shows a time in the reader's own zone, and back; a key does so with the times of all screens.
+// Exact times: a click shows a time in the reader's own zone, and back; a key and a button do so with the times of all screens.
 const areExact = () => localStorage.getItem("rowcall-times") === "exact";
 
 function showTime(time, exactly) {
@@ -98,16 +99,23 @@ function showTimes(root) {
   for (const time of root.querySelectorAll("time:not(.local)")) showTime(time, areExact());
 }
 
+function showAllTimes() {
+  showTimes(document);
+  if (times) times.setAttribute("aria-pressed", String(areExact()));
+}
+
 function toggleTimes() {
   localStorage.setItem("rowcall-times", areExact() ? "relative" : "exact");
-  showTimes(document);
+  showAllTimes();
 }
 
 document.addEventListener("click", (event) => {
   const time = event.target.closest && event.target.closest("time:not(.local)");
   if (time) showTime(time, !time.dataset.words);
 });
-showTimes(document);
+if (times) times.addEventListener("click", toggleTimes);
+addEventListener("storage", showAllTimes);
+showAllTimes();
 
 // Keys: / finds, g and a letter opens a screen, l switches live updates, t exact times, ? shows the keys.
 let going = false;
