@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from marshmallow.fields import Field
+from marshmallow import fields
 
 from rowcall.cli.terminal.output import show_json
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.job_types import JobType, catalogue
 
 LISTED = ("job_type", "payload", "queue", "max_attempts")
+# Kind of field -> the word for it, where marshmallow's own would tell nobody what to write.
+JSON_WORDS: dict[type, str] = {
+    fields.Nested: "object",
+    fields.Mapping: "object",
+    fields.List: "array",
+    fields.Tuple: "array",
+    fields.Float: "number",
+    fields.Decimal: "number",
+}
+
 MORE = ("natural_key", "unique", "time_limit", "isolated", "scope")
 
 
@@ -23,7 +33,7 @@ def types_command(table: Table) -> None:
     if table.as_json:
         show_json(known)
         return
-    rows = [{**one, "payload": [_in_words(field) for field in one["payload"]]} for one in known]
+    rows = [{name: _shown(value) for name, value in one.items()} for one in known]
     table.show(rows, LISTED, more=MORE)
 
 
@@ -41,8 +51,22 @@ def _described(job_type: JobType) -> dict[str, Any]:
     }
 
 
-def _field(name: str, field: Field[Any]) -> dict[str, Any]:
-    return {"name": field.data_key or name, "type": type(field).__name__.lower(), "required": field.required}
+def _field(name: str, field: fields.Field[Any]) -> dict[str, Any]:
+    return {"name": field.data_key or name, "type": _type(field), "required": field.required}
+
+
+def _type(field: fields.Field[Any]) -> str:
+    """Return what to write for this field: JSON's word for it, or marshmallow's, such as date or email."""
+    kinds = type(field).__mro__
+    return next((word for kind, word in JSON_WORDS.items() if kind in kinds), None) or next(
+        kind.__name__.lower() for kind in kinds if kind.__module__ == fields.__name__
+    )
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_in_words(field) for field in value]
+    return ("no", "yes")[value] if isinstance(value, bool) else value
 
 
 def _in_words(field: dict[str, Any]) -> str:
