@@ -95,6 +95,18 @@ def test_the_api_and_the_command_name_the_view_that_was_changed(
     browse().post("/runs/views/remove", name="by name")
 
 
+def test_the_audit_log_keeps_nothing_of_a_view_that_may_be_about_a_person(browse: Browse) -> None:
+    operator, admin = browse(), browse("admin")
+    operator.post('/runs/views?payload={"email": "ada@example.com"}&key=ada&queue=mail', name="one customer")
+    operator.post("/runs/views/remove", name="one customer")
+    for action in ("save", "remove"):
+        noted = admin.get(f"/audit?subject=view&action={action}")
+        for part in ("payload=...", "key=...", "queue=mail"):
+            assert part in noted.text
+        assert "ada" not in noted.text
+        assert not [link for link in noted.links if "payload" in link]
+
+
 def test_the_audit_log_says_who_saved_replaced_and_removed_a_view(browse: Browse) -> None:
     operator, admin = browse(), browse("admin")
     for queue_name in ("a", "b"):

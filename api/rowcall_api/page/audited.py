@@ -9,6 +9,7 @@ from typing import Any
 
 import flask
 
+from rowcall.access.page_views import LEFT_OUT
 from rowcall.base.database import Connection, Row
 from rowcall.queue.views.audit import AuditFilter, AuditPage, list_audit
 
@@ -60,7 +61,7 @@ def _subject(row: Row) -> tuple[str, str | None]:
     subject, number, name = row["subject"], row["subject_id"], row["subject_name"]
     told = {**(row["before"] or {}), **(row["after"] or {})}
     if name is not None:
-        return f"{subject} {name}", None if row["action"] == "remove" else _named(subject, name, told)
+        return f"{subject} {name}", None if row["action"] == "remove" else _address(subject, name, told)
     if number is None:
         return subject, None
     if subject == "effect" and "kind" in told:
@@ -74,10 +75,10 @@ def _subject(row: Row) -> tuple[str, str | None]:
     return f"{subject} {number}", None
 
 
-def _named(subject: str, name: str, told: Mapping[str, Any]) -> str:
-    """Return the address of something that has a name."""
+def _address(subject: str, name: str, told: Mapping[str, Any]) -> str | None:
+    """Return the address of something that has a name; a view has none if the log keeps only a part of its filters."""
     if subject == "view":
-        return f"{flask.url_for('page.runs')}?{told['query']}"
+        return None if f"={LEFT_OUT}" in told["query"] else f"{flask.url_for('page.runs')}?{told['query']}"
     return flask.url_for(f"page.{subject}", name=name)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl, urlencode
+
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import FilterInvalid
@@ -11,6 +13,10 @@ from rowcall.base.redaction import storable
 VIEWS_MOST = 50
 
 NAME_CHARACTERS, QUERY_CHARACTERS = 60, 4000
+
+# Values of these filters may be about a person, and the audit log cannot forget.
+PERSONAL = {"payload", "key"}
+LEFT_OUT = "..."
 
 LIST = f"SELECT name, query, created_by, created_at FROM rowcall.page_views ORDER BY name LIMIT {VIEWS_MOST}"
 
@@ -42,14 +48,22 @@ def save_view(connection: Connection, name: str, query: str, operator: Operator)
         raise FilterInvalid({"name": f"there are {VIEWS_MOST} views already: remove one first"})
     before = fetch_one(connection, GET, {"name": name})
     after = fetch_one(connection, SAVE, {"name": name, "query": query, "who": operator.who})
-    record(connection, operator.who, "save", "view", None, before, after, operator.request_id)
+    record(connection, operator.who, "save", "view", None, _noted(before), _noted(after), operator.request_id)
 
 
 def remove_view(connection: Connection, name: str, operator: Operator) -> None:
     """Remove the view with this name, if there is one."""
     before = fetch_one(connection, REMOVE, {"name": storable(name)})
     if before is not None:
-        record(connection, operator.who, "remove", "view", None, before, None, operator.request_id)
+        record(connection, operator.who, "remove", "view", None, _noted(before), None, operator.request_id)
+
+
+def _noted(view: Row | None) -> Row | None:
+    """Return what the audit log keeps of a view."""
+    if view is None:
+        return None
+    filters = [(name, LEFT_OUT if name in PERSONAL else value) for name, value in parse_qsl(view["query"])]
+    return {**view, "query": urlencode(filters)}
 
 
 def _wrong_with(name: str, query: str) -> dict[str, str]:
