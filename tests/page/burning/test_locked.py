@@ -12,7 +12,7 @@ import pytest
 from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import fetch_all
-from rowcall.schema.columns import metadata
+from rowcall.schema.tables import metadata
 from tests.page.addresses import addresses
 from tests.page.filled import Filled
 from tests.page.visits import Visit
@@ -20,8 +20,11 @@ from tests.support.processes import wait_until
 
 WRITERS = 4
 
+# A request key is only looked up while a run is enqueued.
+UNREAD = {"rowcall.request_keys"}
+
 # What a missing part says.
-GAP = "the database did not answer this part"
+GAP = "database did not answer this part"
 
 
 def set_limits(monkeypatch: pytest.MonkeyPatch, part: float, screen: float) -> None:
@@ -43,7 +46,7 @@ def test_with_a_table_locked_each_screen_says_what_is_missing_and_is_whole_again
             assert screen.status in {200, 404, 503}, (path, screen.text)
             assert screen.response.mimetype == "text/html"
             gaps += screen.status == 503 or GAP in screen.text
-    assert gaps > 0
+    assert (gaps > 0) is (table not in UNREAD)
     wait_until(lambda: GAP not in visit.get().text, "the overview is whole")
 
 
