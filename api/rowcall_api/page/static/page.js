@@ -82,7 +82,7 @@ if (live) {
   if (new URLSearchParams(location.search).has("done")) [500, 1500].forEach((soon) => setTimeout(refresh, soon));
 }
 
-// Exact times: a click shows a time in the reader's own zone, and back; a key and a button do so with the times of all screens.
+// Exact times: a click shows a time in the reader's own zone, and back; a key and a button do so with all times.
 const areExact = () => localStorage.getItem("rowcall-times") === "exact";
 
 function showTime(time, exactly) {
