@@ -38,6 +38,7 @@ from rowcall.cli.up.stop import listen_to_signals
 from rowcall.definitions import apply_code, clock
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
+from rowcall.queue.views.stats import counted_queue
 from rowcall.schema.revision import REVISION, schema_of
 from rowcall.status import Status
 
@@ -135,10 +136,10 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         with database.internal_transaction(url) as connection:
             key = _key(connection, settings.home / "api_key", own)
             page = f"{api}/admin/link/{make_link(connection, api_keys.id_of(connection, key))}"
-        first_run = _first_run(url, children, own)
+        run = first_run(settings, url, children, own)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
-        yield Running(api, page, url, version, key, own, first_run, shown, children, moved, is_example)
+        yield Running(api, page, url, version, key, own, run, shown, children, moved, is_example)
 
 
 def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:
@@ -226,10 +227,11 @@ def _key(connection: psycopg2.extensions.connection, file: Path, own: str | None
     return key
 
 
-def _first_run(url: str, children: Sequence[Child], own: str | None) -> Row:
+def first_run(settings: Settings, url: str, children: Sequence[Child], own: str | None) -> Row:
     """Enqueue one run, and wait until it succeeds."""
     with database.internal_transaction(url) as connection:
-        run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, queue=own, created_by="rowcall up").run_id
+        chosen = own or (QUEUE if _is_held_up(connection) else None)
+        run_id = queue.enqueue(connection, "noop", FIRST_PAYLOAD, queue=chosen, created_by="rowcall up").run_id
     until = time.monotonic() + FIRST_RUN_SECONDS
     while time.monotonic() < until:
         check_all(children)
@@ -238,7 +240,13 @@ def _first_run(url: str, children: Sequence[Child], own: str | None) -> Row:
         if run["status"] == Status.SUCCEEDED:
             return run
         time.sleep(POLL_SECONDS)  # no notification is sent when a run ends
-    raise RowcallError(
-        f"the first run, {run_id}, is {run['status']} after {FIRST_RUN_SECONDS:g} seconds: see `rowcall runs show"
-        f" {run_id}`"
-    )
+    with database.internal_transaction(url) as connection:
+        why = queue.explain(connection, run_id, catalogue().limits, settings.heartbeat, catalogue()).message
+    raise RowcallError(f"the first run, {run_id}, is {run['status']} after {FIRST_RUN_SECONDS:g} seconds: {why}")
+
+
+def _is_held_up(connection: psycopg2.extensions.connection) -> bool:
+    """Whether an operator has paused the first run's own queue, or given it the limit 0, and may need the page now."""
+    types = catalogue()
+    found = counted_queue(connection, types["noop"].queue, types.queues, types.limits)
+    return found["paused_at"] is not None or found["max_running"] == 0
