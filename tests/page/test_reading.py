@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
+
 import flask
 import pytest
 
+from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.base import database
 from rowcall.base.database import Connection, PgConnection, fetch_all
@@ -13,6 +17,7 @@ from rowcall.status import Status
 from rowcall_api.app import create_app
 from rowcall_api.page.blueprint import here
 from rowcall_api.page.reading import PART_SECONDS, Part, part
+from rowcall_api.page.words import dated
 from tests.api.conftest import let_nobody_in
 from tests.page.conftest import MAKER, Browse
 from tests.page.visits import Visit
@@ -26,7 +31,7 @@ def test_times_are_relative_to_the_databases_clock(
     app: flask.Flask, browse: Browse, committed: PgConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id = run_in(committed, Status.DEAD, finished_at="now() - interval '3 hours'")["id"]
-    monkeypatch.setattr("rowcall_api.page.words.datetime", None)
+    monkeypatch.setattr("rowcall_api.page.words.datetime", type("Clockless", (datetime,), {"now": None}))
     assert "3 h ago" in browse("read").get(f"/runs/{run_id}").text
 
 
@@ -111,3 +116,16 @@ def test_the_link_to_the_next_page_keeps_any_query_and_stays_on_this_site(app: f
         there, fewer = here(cursor="c"), here(status=None)
     assert there == "/admin/runs?_scheme=javascript&_external=1&endpoint=x&status=a&status=b&cursor=c"
     assert fewer == "/admin/runs?_scheme=javascript&_external=1&endpoint=x"
+
+
+def test_the_times_in_a_sentence_are_marked_for_the_readers_zone_and_nothing_else_becomes_html() -> None:
+    told = "queue <b> is paused since 2026-03-29 01:00:00.25+02:00; it said 2026-99-99 99:99:99+00:00"
+    marked = '<time datetime="2026-03-29T01:00:00.250000+02:00">2026-03-28 23:00:00 UTC</time>'
+    assert dated(told) == f"queue &lt;b&gt; is paused since {marked}; it said 2026-99-99 99:99:99+00:00"
+
+
+def test_the_headline_and_a_run_tell_times_that_a_reader_can_convert(browse: Browse, committed: PgConnection) -> None:
+    late = run_in(committed, Status.QUEUED, queue="'held'", run_at="now() - interval '20 minutes'")["id"]
+    queue.pause_queue(committed, "held", MAKER)
+    for path in ("", "/queues/held", f"/runs/{late}"):
+        assert re.search(r'paused since <time datetime="[^"]+">[-\d]+ [:\d]+ UTC</time>', browse("read").get(path).html)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -21,6 +22,9 @@ from rowcall.status import Status
 STATUS_WORDS = {Status.FAILED: "retrying"}
 
 
+# Times as the core's sentences write them.
+TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:\d\d")
+
 # Invisible characters and those that turn text around, without the joiners of words and emoji.
 UNSEEN = re.compile("[\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
@@ -37,7 +41,7 @@ def exact(moment: datetime) -> str:
 
 
 class Html(str):
-    """HTML that contains nothing of a user, so that templates do not escape it."""
+    """HTML in which everything of a user is escaped, so that templates do not escape it again."""
 
     def __html__(self) -> str:
         """Return it as it is (Jinja's hook)."""
@@ -50,6 +54,19 @@ def ago(moment: datetime | None) -> str:
         return Html('<span class="none">-</span>')
     words = relative(moment, now())
     return Html(f'<time datetime="{moment.isoformat()}" title="{exact(moment)}">{words}</time>')
+
+
+def dated(text: str) -> str:
+    """Return a sentence of the core with its times in UTC; the page's script can show them in the reader's zone."""
+    return Html(TIMES.sub(_marked, html.escape(text)))
+
+
+def _marked(found: re.Match[str]) -> str:
+    try:
+        moment = datetime.fromisoformat(found[0])
+    except ValueError:  # an error's own text may have something that only looks like a time
+        return found[0]
+    return f'<time datetime="{moment.isoformat()}">{exact(moment)}</time>'
 
 
 def duration(seconds: float | timedelta | None) -> str:
@@ -120,6 +137,7 @@ def sentence(text: str) -> str:
 FILTERS: dict[str, Callable[..., Any]] = {
     "ago": ago,
     "exact": exact,
+    "dated": dated,
     "duration": duration,
     "count": count,
     "total": total,
