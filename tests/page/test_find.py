@@ -1,11 +1,14 @@
-"""The field at the top: runs by id or key, effects by key, reference, recipient or Message-ID."""
+"""The field at the top: runs by id, key or payload, effects by key, reference, recipient or Message-ID."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from rowcall import effects
 from rowcall.base import database
+from rowcall.base.database import PgConnection
 from rowcall.status import Status
 from tests.page.conftest import Browse
 from tests.support.rows import run_in
@@ -43,6 +46,26 @@ def test_the_only_thing_that_is_found_is_shown(browse: Browse, ids: dict[str, in
     assert browse("read").get("/find", q=sought.format(**ids)).address == address.format(**ids)
 
 
+def test_a_json_object_lists_the_runs_whose_payload_contains_it(browse: Browse, committed: PgConnection) -> None:
+    run_id = run_in(committed, Status.QUEUED, payload="""'{"invoice_id": 4711, "note": "x"}'""")["id"]
+    screen = browse("read").get("/find", q=' {"invoice_id": 4711} ')
+    assert screen.address == "/admin/runs?payload=%7B%22invoice_id%22:+4711%7D"
+    assert [link for link in screen.links if re.fullmatch(r"/admin/runs/\d+", link)] == [f"/admin/runs/{run_id}"]
+
+
+def test_a_key_in_braces_is_found_because_it_is_not_json(browse: Browse, committed: PgConnection) -> None:
+    run_id = run_in(committed, Status.QUEUED, natural_key="'{shop-7}:order'")["id"]
+    assert browse("read").get("/find", q="{shop-7}:order").address == f"/admin/runs/{run_id}"
+
+
+@pytest.mark.parametrize("sought", ["{user_id: 1}", "[1]", "{" * 3000])
+def test_what_is_no_json_object_is_not_searched_in_payloads_and_the_screen_says_how(
+    browse: Browse, sought: str
+) -> None:
+    screen = browse("read").get("/find", q=sought)
+    assert (screen.status, 'To search payloads, type a JSON object, such as {"user_id": 1}' in screen.text) == (200, True)
+
+
 def test_all_that_could_be_meant_are_listed(browse: Browse, ids: dict[str, int]) -> None:
     screen = browse("read").get("/find", q="both")
     assert ("noop" in screen.text, f"/admin/effects/sent_emails/{ids['both']}" in screen.links) == (True, True)
@@ -65,5 +88,6 @@ def test_a_search_that_did_not_reach_all_effects_says_so(
     assert "only in the newest 20,000 of each kind" in browse("read").get("/find", q="somebody").text
 
 
-def test_a_key_without_read_finds_nothing_by_a_key(browse: Browse) -> None:
+def test_a_key_without_read_finds_nothing_by_a_key_or_a_payload(browse: Browse) -> None:
     assert browse("operate").get("/find", q="invoice_charge:1").status == 403
+    assert browse("operate").get("/find", q='{"card": "4111"}').status == 403

@@ -1,14 +1,15 @@
-"""Find a run by its id or key, or an effect by its key or reference, from the field at the top of each screen."""
+"""Find runs by id, key or payload, and effects by key or reference, from the field at the top of each screen."""
 
 from __future__ import annotations
 
 import flask
-from werkzeug.exceptions import Forbidden
+from werkzeug.exceptions import BadRequest, Forbidden
 
 from rowcall import effects, queue
 from rowcall.base.database import LARGEST_ID, Connection, Row
 from rowcall.base.errors import RunNotFound
 from rowcall.queue import Filter
+from rowcall_api.http.body import parsed
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import Part, part, seconds_left
 from rowcall_api.rights import may
@@ -18,7 +19,7 @@ RUNS_MOST = 20
 
 @blueprint.get("/find")
 def find() -> flask.typing.ResponseReturnValue:
-    """Lead to the one thing that has this id, key or reference, or list all that have it."""
+    """Lead to the one thing that has this id, key or reference, or list all; a JSON object lists runs by payload."""
     sought = flask.request.args.get("q", "").strip()
     if not may("read"):  # who could search for keys could guess what is in payloads
         if (run_id := _as_id(sought)) is None:
@@ -26,6 +27,8 @@ def find() -> flask.typing.ResponseReturnValue:
         return flask.redirect(flask.url_for("page.run", run_id=run_id))
     if not sought:
         return flask.redirect(flask.url_for("page.runs"))
+    if _is_object(sought):
+        return flask.redirect(flask.url_for("page.runs", payload=sought))
     runs = part(_runs, sought)
     # An id is typed far more often than an effect that has the same number as its key.
     if runs.value and runs.value[0]["id"] == _as_id(sought):
@@ -50,6 +53,14 @@ def _runs(connection: Connection, sought: str) -> list[Row]:
 def _as_id(sought: str) -> int | None:
     is_id = sought.isascii() and sought.isdigit() and len(sought) < 20 and 0 < int(sought) <= LARGEST_ID
     return int(sought) if is_id else None
+
+
+def _is_object(sought: str) -> bool:
+    """Whether this is a JSON object, thus a part of a payload; a key such as "{shop-7}:order" is not one."""
+    try:
+        return isinstance(parsed(sought, "the text"), dict)
+    except BadRequest:
+        return False
 
 
 def _only(runs: Part[list[Row]], found: Part[effects.Found]) -> str | None:
