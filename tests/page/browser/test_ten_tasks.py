@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from rowcall.base.database import PgConnection, fetch_value
+from tests.page.browser.other_pages import OTHER_PAGES, Steps
 from tests.page.browser.tabs import Open
 from tests.page.filled import Filled
 from tests.support.processes import ROOT
@@ -18,8 +19,10 @@ pytestmark = pytest.mark.program("chromium")
 
 STATUS = "SELECT status FROM rowcall.job_runs WHERE id = %(run_id)s"
 
-# A row of the table: the task, and Rowcall's clicks and fields.
-ROW = re.compile(r"^\| (?P<task>[^|]+?) \| (?P<clicks>\d+)(?: \+ (?P<fields>\d+))? \|", re.MULTILINE)
+COLUMNS = ("Rowcall", *OTHER_PAGES)
+
+# A line of the table.
+LINE = re.compile(r"^\|.*\|$", re.MULTILINE)
 
 
 @dataclass
@@ -61,7 +64,8 @@ def see_why_runs_wait(hand: Hand, filled: Filled, _: PgConnection) -> None:
 
 
 def find_a_run(hand: Hand, filled: Filled, _: PgConnection) -> None:
-    hand.find("invoice_charge:4711")
+    hand.find('{"invoice_id": 4711}')
+    hand.follow(str(filled.dead), "#list")
     expect(hand.page.get_by_role("heading", level=1)).to_contain_text(f"Run {filled.dead}")
 
 
@@ -123,7 +127,7 @@ def look_for_a_mail(hand: Hand, _: Filled, __: PgConnection) -> None:
 
 TASKS: dict[str, Do] = {
     "See why runs wait: their queue is paused": see_why_runs_wait,
-    "Find the run about an invoice": find_a_run,
+    "Find the run about an invoice by its payload": find_a_run,
     "Read the error and the stack of the newest failure": read_a_stack,
     "Retry a dead run": retry_a_run,
     "Retry all runs that died of one error": retry_a_group,
@@ -135,14 +139,35 @@ TASKS: dict[str, Do] = {
 }
 
 
-def told() -> dict[str, tuple[int, int]]:
-    """Return the clicks and the fields of each task, as the page of the docs has them."""
+def table() -> dict[str, dict[str, str]]:
+    """Return the cells of the table in docs/page.md, by task and column."""
     section = (ROOT / "docs/page.md").read_text().partition("## How many clicks it takes")[2]
-    return {row["task"]: (int(row["clicks"]), int(row["fields"] or 0)) for row in ROW.finditer(section)}
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in LINE.findall(section)]
+    assert rows[0][1:] == [*COLUMNS]
+    return {task: dict(zip(COLUMNS, cells, strict=True)) for task, *cells in rows[2:]}
+
+
+def cell(clicks: int, fields: int) -> str:
+    """Return how the table writes these numbers."""
+    return f"{clicks} + {fields}" if fields else str(clicks)
+
+
+def counted(steps: Steps) -> str:
+    """Return what the table has for these steps."""
+    if steps is None:
+        return "–"
+    fields = sum(step.startswith("type ") for step in steps)
+    return cell(len(steps) - fields, fields)
 
 
 def test_the_docs_list_these_tasks() -> None:
-    assert list(told()) == list(TASKS)
+    assert list(table()) == list(TASKS)
+
+
+@pytest.mark.parametrize("name", OTHER_PAGES)
+def test_the_docs_count_the_steps_that_are_listed_for_other_pages(name: str) -> None:
+    told = {task: cells[name].removesuffix(" (Pro)") for task, cells in table().items()}
+    assert told == {task: counted(steps) for task, steps in OTHER_PAGES[name].items()}
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -151,4 +176,4 @@ def test_a_task_takes_as_many_clicks_as_the_docs_say(
 ) -> None:
     hand = Hand(open_tab().go())
     TASKS[task](hand, filled, committed)
-    assert (hand.clicks, hand.fields) == told()[task]
+    assert cell(hand.clicks, hand.fields) == table()[task]["Rowcall"]
