@@ -59,9 +59,7 @@ def test_a_key_in_braces_is_found_because_it_is_not_json(browse: Browse, committ
 
 
 @pytest.mark.parametrize("sought", ["{user_id: 1}", "[1]", "{" * 3000])
-def test_what_is_no_json_object_is_not_searched_in_payloads_and_the_screen_says_how(
-    browse: Browse, sought: str
-) -> None:
+def test_other_text_is_sought_as_a_key_and_the_screen_says_how_to_search_payloads(browse: Browse, sought: str) -> None:
     screen = browse("read").get("/find", q=sought)
     assert screen.status == 200
     assert 'To search payloads, type a JSON object, such as {"user_id": 1}' in screen.text

@@ -4,22 +4,22 @@ Each list is the shortest way from the first screen; "type ..." is a field, ever
 that the screens cannot do it.  To count again, read these files in a newer version, and change the table in
 docs/page.md, which a test compares.
 
-River UI (github.com/riverqueue/riverui, src/, as of 2025, v0.12 and what followed; v0.23.0 of 2026-11-23 is newer):
-routes/index.tsx and routes/jobs/index.tsx at 71032b9 (first screen: running jobs; up to 200 in a list),
-components/JobList.tsx at 04281b1, JobDetail.tsx at ef0e907, JobAttempts.tsx at 2430a38 (the stack is folded),
-QueueList.tsx at 5fa8d7b, PeriodicJobsPage.tsx at ba48132 (it has no buttons), job-search/types.ts at 54acc99 (its
-filters).  In 2026, the issues 383 (filter by args) and 590 (act on all jobs of a view) were open.
+River UI (github.com/riverqueue/riverui, src/, files of 2025, v0.12 and later; v0.23.0 of 2026-11-23 is newer):
+routes/jobs/index.tsx at 71032b9 (first screen: running jobs; a list has at most 200), components/JobList.tsx at
+04281b1, JobDetail.tsx at ef0e907, JobAttempts.tsx at 2430a38 (the stack is folded), QueueList.tsx at 5fa8d7b,
+PeriodicJobsPage.tsx at ba48132 (it has no buttons), job-search/types.ts at 54acc99 (its filters).  The issues 383
+(filter by args) and 590 (act on all jobs of a view, of June 2026) were open.
 
 Oban Web (github.com/oban-bg/oban_web, lib/oban/web/, v2.13.0 of 2026-09-15, and its CHANGELOG):
-live/jobs/sidebar_component.ex (first screen: executing jobs; paused queues have an icon), live/jobs/detail_component.ex
-(errors and stacks are open), queries/job_query.ex (what can be searched, always in one state), and the
-detail_component.ex of live/queues and live/crons (only crons of Pro can be paused).
+live/jobs/sidebar_component.ex (first screen: executing jobs; paused queues have an icon, each queue a link),
+live/jobs/detail_component.ex (errors and stacks are open), queries/job_query.ex (what can be searched, always in one
+state; the newest first), and the detail_component.ex of live/queues and live/crons (only crons of Pro can be paused).
 
-GoodJob (github.com/bensheldon/good_job, v4, as of 2026): app/views/good_job/jobs/_table.erb at 0328d67, jobs/show.html.erb
-at 07d845a, shared/_navbar.erb at 09030b9, shared/_filter.erb at 6583736 (it searches errors, too), pauses/index.html.erb
-at 464bad4; app/controllers/good_job/jobs_controller.rb at 0e3d094 (a retry of many skips those that are not discarded),
-app/filters/good_job/jobs_filter.rb; pull request 1328 (the stack is open); spec/system/cron_entries_spec.rb at 6040bc7.
-Pausing must be switched on with `enable_pauses`.
+GoodJob (github.com/bensheldon/good_job, v4; the newest versions that we could read): app/views/good_job/
+jobs/_table.erb at 0328d67, jobs/show.html.erb at 07d845a, shared/_navbar.erb at 09030b9, shared/_filter.erb at 6583736
+(it searches errors, too), pauses/index.html.erb at 464bad4 (it needs `enable_pauses`); app/controllers/good_job/
+jobs_controller.rb at 0e3d094 (a retry of many skips jobs that are not discarded); app/filters/good_job/jobs_filter.rb
+(the newest first); pull request 1328 (the stack is open); spec/system/cron_entries_spec.rb at 6040bc7.
 """
 
 from __future__ import annotations
