@@ -1,0 +1,135 @@
+"""The settings of the database, the app, and Rowcall's own processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.base.endpoints import Networks
+from rowcall.base.parsing import database_url, environment_name, folder, module_name, number, one_of, switch
+from rowcall.base.settings.declare import setting
+
+PORT = number(int, 0, 65535)
+
+
+@dataclass(frozen=True)
+class ProcessSettings:
+    """The database, the app, the API, the operator's page, and workers."""
+
+    database_url: str | None = setting(
+        "DATABASE_URL",
+        database_url,
+        None,
+        "The PostgreSQL to use; without it, the local server that `rowcall up` has created.",
+        secret=True,
+    )
+    home: Path = setting(
+        "ROWCALL_HOME",
+        folder,
+        Path(".rowcall"),
+        "Folder for the local server's data and for what `rowcall up` writes.",
+    )
+    postgres: str | None = setting(
+        "ROWCALL_POSTGRES",
+        one_of("auto", "machine", "wheel"),
+        None,
+        "Which PostgreSQL programs the local server uses: `machine` (those installed on this machine), `wheel` (those"
+        " of the extra `local`), or `auto` (the first of these that it finds). If it is set, every command creates a"
+        " local server where there is none; otherwise only `rowcall up` does.",
+    )
+    postgres_port: int = setting(
+        "ROWCALL_POSTGRES_PORT", PORT, 0, "Port of the local server on loopback; 0 picks a free port."
+    )
+    app: str | None = setting(
+        "ROWCALL_APP",
+        module_name,
+        None,
+        "Your app's package: all processes import its `job_types`, workers also its `handlers`, the API its `routes`.",
+    )
+    api_host: str = setting("ROWCALL_API_HOST", str.strip, "127.0.0.1", "Address the API listens on.")
+    api_port: int = setting("ROWCALL_API_PORT", PORT, 8000, "Port the API listens on; 0 picks a free port.")
+    api_workers: int = setting("ROWCALL_API_WORKERS", number(int, 1, 64), 2, "Processes that answer requests.")
+    api_threads: int = setting("ROWCALL_API_THREADS", number(int, 1, 64), 4, "Threads in each of those processes.")
+    rate_limit: float = setting(
+        "ROWCALL_RATE_LIMIT",
+        number(float, 0, 100_000),
+        50.0,
+        "Requests a second that one API key can make on average, divided among the API's processes; 0 for no limit.",
+    )
+    rate_burst: int = setting(
+        "ROWCALL_RATE_BURST",
+        number(int, 1, 100_000),
+        100,
+        "Requests that one API key can make in a burst, divided among the API's processes.",
+    )
+    trusted_proxies: Networks | None = setting(
+        "ROWCALL_TRUSTED_PROXIES",
+        Networks.parse,
+        None,
+        "Addresses or networks of your own proxies, separated by commas. The API counts wrong keys per client, and"
+        " takes the client's address from X-Forwarded-For only if the request comes from one of these.",
+    )
+    environment: str | None = setting(
+        "ROWCALL_ENVIRONMENT",
+        environment_name,
+        None,
+        "Name of this environment, such as `production`, `staging` or `local`; every screen of the operator's page"
+        " shows it in a colour. Without it, the page shows the name of the database.",
+    )
+    page_without_tls: bool = setting(
+        "ROWCALL_PAGE_WITHOUT_TLS",
+        switch,
+        False,
+        "`on` lets the operator's page change things over plain HTTP on any address. Without it, the page is read-only"
+        " there unless the browser is on this machine.",
+    )
+    metrics_public: bool = setting(
+        "ROWCALL_METRICS_PUBLIC",
+        switch,
+        False,
+        "`on` makes /metrics public; otherwise it needs a key with the scope `read`.",
+    )
+    lease: float = setting(
+        "ROWCALL_LEASE",
+        number(float, 1, 86400),
+        120.0,
+        "How long a worker may hold a run without a heartbeat.",
+        unit="seconds",
+    )
+    heartbeat: float = setting(
+        "ROWCALL_HEARTBEAT",
+        number(float, 0.1, 28800),
+        30.0,
+        "How often a worker renews its leases; at most a third of the lease.",
+        unit="seconds",
+    )
+    concurrency: int = setting(
+        "ROWCALL_CONCURRENCY", number(int, 1, 1000), 10, "Runs that one worker process handles at a time."
+    )
+    poll: float = setting(
+        "ROWCALL_POLL",
+        number(float, 0.01, 3600),
+        1.0,
+        "How often an idle worker polls for due runs, retries, expired leases and schedules.",
+        unit="seconds",
+    )
+    grace: float = setting(
+        "ROWCALL_GRACE",
+        number(float, 0, 3600),
+        25.0,
+        "How long running handlers may continue after a worker gets the signal to stop.",
+        unit="seconds",
+    )
+    tick_bound: int = setting(
+        "ROWCALL_TICK_BOUND",
+        number(int, 1, 100_000),
+        500,
+        "The maximum number of nominal times of one definition that a tick decides; the next tick continues.",
+    )
+    lock_timeout: float = setting(
+        "ROWCALL_LOCK_TIMEOUT",
+        number(float, 0.1, 3600),
+        3.0,
+        "How long a migration waits for a table lock before it releases its own locks and tries again.",
+        unit="seconds",
+    )
