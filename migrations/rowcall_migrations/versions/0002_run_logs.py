@@ -1,6 +1,6 @@
 """Runs keep what handlers log; failures and ends of attempts are counted by minute; operations change many runs.
 
-A run can have further idempotency keys.  The operator's page has sessions and saved views.
+A run can have further idempotency keys.  Alerts have incidents.  The operator's page has sessions and saved views.
 """
 
 from alembic import op
@@ -195,6 +195,21 @@ END
 $$
 """
 
+INCIDENTS = """
+CREATE TABLE rowcall.incidents (
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    alert text NOT NULL,
+    subject text NOT NULL,
+    details jsonb NOT NULL,
+    opened_at timestamptz DEFAULT now() NOT NULL,
+    seen_at timestamptz,
+    ended_at timestamptz,
+    CONSTRAINT incidents_pkey PRIMARY KEY (id)
+) WITH (fillfactor = 50, vacuum_truncate = false);
+CREATE UNIQUE INDEX incidents_open ON rowcall.incidents (alert, subject) WHERE ended_at IS NULL;
+ALTER TABLE rowcall.schedule_ticks ADD COLUMN alerts_checked_at timestamptz
+"""
+
 PAGE_SESSIONS = """
 CREATE TABLE rowcall.page_sessions (
     token_sha256 bytea NOT NULL,
@@ -229,6 +244,7 @@ def upgrade() -> None:
     op.execute(OPERATIONS)
     op.execute(REQUEST_KEYS)
     op.execute(RIGHTS_OF_REQUEST_KEYS)
+    op.execute(INCIDENTS)
     op.execute(PAGE_SESSIONS)
     op.execute(PAGE_VIEWS)
     op.execute(ONE_SIDE)
@@ -236,9 +252,11 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it, with all lines, counts, operations, further keys, sessions and views, and restore the function."""
+    """Drop it, with all lines, counts, operations, keys, incidents, sessions and views, and restore the function."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
+    op.execute("ALTER TABLE rowcall.schedule_ticks DROP COLUMN alerts_checked_at")
+    op.execute("DROP TABLE rowcall.incidents")
     op.execute("DROP TABLE rowcall.page_sessions, rowcall.page_views")
     op.execute("DROP TRIGGER job_runs_keys_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[])")

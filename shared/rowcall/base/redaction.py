@@ -137,18 +137,25 @@ def _parts_of(value: str) -> tuple[set[str], set[str]]:
         return {keywords.get(name, "") for name in ("user", "host", "dbname")}, {keywords["password"]}
     if not separator:
         return set(), {value, *value.split()}  # during a rotation, a setting contains two secrets
+    if len(words := value.split()) > 1:  # a list of URLs
+        public, secret = zip(*map(_parts_of, words), strict=True)
+        return set().union(*public), set().union(*secret)
     # Everything up to the last @, because a password may contain characters that should have been escaped.
     password = rest.rpartition("@")[0].partition(":")[2]
     secrets = {password, unquote(password)}
-    if scheme in {"http", "https"}:
+    web = scheme in {"http", "https"}
+    if web:
         secrets.add(value)  # the whole URL may be a secret, such as a chat's incoming webhook
     try:
         parts = urlsplit(value)
     except ValueError:
         return set(), secrets
+    if web and len(parts.path) > SHORTEST_WITHIN_WORDS:
+        secrets.add(parts.path)  # a receiver may repeat it in an error
     secrets |= {parts.password or "", unquote(parts.password or "")}
     secrets |= {text for name, text in parse_qsl(parts.query) if re.search(_NAME, name, re.IGNORECASE)}
-    return {unquote(parts.username or ""), parts.hostname or "", parts.path.lstrip("/")}, secrets
+    database = "" if web else parts.path.lstrip("/")
+    return {unquote(parts.username or ""), parts.hostname or "", database}, secrets
 
 
 def _written(secret: str) -> set[str]:

@@ -45,6 +45,7 @@ OWN = {
     "effects": "rowcall.cli.effects:effects_command",
     "queues": "rowcall.cli.queues:queues_command",
     "workers": "rowcall.cli.workers:workers_command",
+    "alerts": "rowcall.cli.alerts:alerts_command",
     "keys": "rowcall.cli.access.keys:keys_command",
     "audit": "rowcall.cli.access.audit:audit_command",
     "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from rowcall.base import settings
 from rowcall.base.errors import DeclarationError, JobTypeUnknown
-from rowcall.job_types import builtin, housekeeping
+from rowcall.job_types import alerting, builtin, housekeeping
 from rowcall.job_types.declaration import JobType
 from rowcall.job_types.definition import Definition
 
@@ -92,8 +92,8 @@ def _taken(what: str, name: str, module: ModuleType) -> str:
 def load_catalogue(app: str | None) -> Catalogue:
     """Load the catalogue of this app; without an app, only Rowcall's own types."""
     if app is None:
-        return Catalogue(builtin, housekeeping, hint=WITHOUT_APP)
-    return Catalogue(builtin, housekeeping, app_module(app, "job_types"), app=app)
+        return Catalogue(builtin, housekeeping, alerting, hint=WITHOUT_APP)
+    return Catalogue(builtin, housekeeping, alerting, app_module(app, "job_types"), app=app)
 
 
 def app_module(app: str, name: str) -> ModuleType:

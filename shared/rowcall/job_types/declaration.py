@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from marshmallow import Schema, ValidationError
 
 from rowcall.base.errors import DeclarationError, RunInvalid, message_of, raise_if_interrupted
+from rowcall.base.receivers import FORM as RECEIVER_FORM
+from rowcall.base.receivers import Receiver, unique
 from rowcall.job_types.backoff import Backoff, quadratic
 from rowcall.job_types.handlers import Declared, declare_handler
 from rowcall.job_types.payload_fields import at_values, dropped, refuse_mistaken, undeclared
@@ -41,6 +43,9 @@ class JobType:
 
     With `isolated`, each run has a separate child process: the time limit kills the process, a crash costs one attempt,
     and `memory_cap` limits its memory, in MiB, including the interpreter and loaded modules.
+
+    `on_dead` names who is told when runs of the type die, in place of the receivers of all alerts: email addresses and
+    URLs.
     """
 
     name: str
@@ -56,6 +61,7 @@ class JobType:
     isolated: bool = False
     memory_cap: int | None = None
     backoff: Backoff = field(default_factory=quadratic)
+    on_dead: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self._must(
@@ -107,6 +113,7 @@ class JobType:
             "left out unless isolated is True: only a child process can have a cap",
         )
         self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
+        self._must(_receivers(self.on_dead) is not None, "on_dead", f"{RECEIVER_FORM}, or a list of these")
 
     def _must(self, holds: object, name: str, be: str) -> None:
         if not holds:
@@ -128,6 +135,11 @@ class JobType:
     def _schema(self) -> Schema:
         """The schema's instance; cached, because marshmallow copies all fields for each instance."""
         return self.schema()
+
+    @functools.cached_property
+    def on_dead_receivers(self) -> tuple[Receiver, ...]:
+        """Who is told when runs of this type die; empty for the receivers of all alerts."""
+        return _receivers(self.on_dead) or ()
 
     def handler(self, function: Declared) -> Declared:
         """Declare the decorated function as the handler of this type; its return value becomes the run's result."""
@@ -167,6 +179,17 @@ class JobType:
         return DeclarationError(
             f"job type {self.name!r}: its {part} raised {type(error).__name__}: {message_of(error)}"
         )
+
+
+def _receivers(those: object) -> tuple[Receiver, ...] | None:
+    """Parse the receivers of `on_dead`; None if they are invalid."""
+    words = [those] if isinstance(those, str) else those
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        return None
+    try:
+        return unique(map(Receiver.parse, words))
+    except ValueError:
+        return None
 
 
 def _number(value: object) -> bool:

@@ -3,6 +3,7 @@
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES
 from rowcall.schema.failure_counts import failure_counts
+from rowcall.schema.incidents import incidents
 from rowcall.schema.many_runs import operation_refusals, operations
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
 from rowcall.schema.page_sessions import page_sessions, page_views
@@ -16,6 +17,7 @@ __all__ = [
     "api_keys",
     "audit_log",
     "failure_counts",
+    "incidents",
     "job_attempts",
     "job_definitions",
     "job_runs",

@@ -16,6 +16,7 @@ from rowcall_worker.gateways.attachment import Attachment
 from rowcall_worker.gateways.charge import Charge, PaymentProvider
 
 if TYPE_CHECKING:
+    from rowcall_worker.gateways.alerts import Alerts
     from rowcall_worker.gateways.mail import Mail
     from rowcall_worker.gateways.webhook import Webhook
 
@@ -60,6 +61,13 @@ class Gateways:
             allow_loopback=settings.webhook_allow_loopback,
             timeout=settings.webhook_timeout,
         )
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        """Tells the receivers of alerts."""
+        from rowcall_worker.gateways.alerts import Alerts
+
+        return Alerts(self._settings, self.mail)
 
     @cached_property
     def payment(self) -> PaymentProvider:

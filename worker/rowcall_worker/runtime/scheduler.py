@@ -1,4 +1,4 @@
-"""The scheduler: a thread with its own connection that decides due nominal times, and counts failed attempts.
+"""The scheduler: a thread with its own connection that checks alerts, decides due times, and counts failed attempts.
 
 Every worker ticks, and the one whose tick is recorded also counts failures.  `run` ticks at the next nominal time or
 after the poll interval, whichever is earlier, to notice changed definitions.  `once` ticks until nothing is left to
@@ -11,8 +11,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rowcall.alerts import Watch
 from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
+from rowcall.base.settings import Settings
 from rowcall.definitions import Resting, Ticked, tick
 from rowcall.job_types import Catalogue
 from rowcall.queue.failures.count import count_failures
@@ -31,11 +33,18 @@ class Scheduler:
     catalogue: Catalogue
     bound: int
     poll: float
+    watch: Watch
     deciding: bool = False
     _thread: threading.Thread | None = None
     _stopped: threading.Event = field(default_factory=threading.Event)
     _resting: Resting = field(default_factory=Resting)
     _logged: set[tuple[str, int]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, link: Link, worker: str, catalogue: Catalogue, settings: Settings) -> Scheduler:
+        """A scheduler with these settings."""
+        watch = Watch.of(settings, catalogue)
+        return cls(link, worker, catalogue, settings.tick_bound, settings.poll, watch)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Start, as a daemon, because the next tick of any worker decides what this one leaves."""
@@ -100,6 +109,8 @@ class Scheduler:
 
     def _tick(self) -> Ticked:
         connection = self.link.get()
+        # Before the tick, which ends a silence.
+        self.watch.check(connection)
         ticked = tick(connection, self.worker, self.catalogue, self.bound, self._resting)
         if ticked.recorded:
             count_failures(connection)

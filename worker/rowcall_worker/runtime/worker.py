@@ -110,7 +110,7 @@ class Worker:
             for leads in (True, False)
         ]
         self._threads: list[threading.Thread] = []
-        self._scheduler = Scheduler(self._link("scheduler"), self.id, types, settings.tick_bound, settings.poll)
+        self._scheduler = Scheduler.of(self._link("scheduler"), self.id, types, settings)
 
     def _link(self, purpose: str, patience: float | None = None, tolerant: bool = False) -> Link:
         return Link(self._url, f"rowcall worker {purpose}", self._outage, patience or self._patience, tolerant)

@@ -11,12 +11,12 @@ from typing import Any
 
 from rowcall.base.errors import SettingsError
 from rowcall.base.parsing import Setting, one_of
+from rowcall.base.settings.alerts import AlertSettings
 from rowcall.base.settings.declare import setting
-from rowcall.base.settings.gateways import GatewaySettings
 
 
 @dataclass(frozen=True)
-class Settings(GatewaySettings):
+class Settings(AlertSettings):
     """The settings of this process; `doctor` shows where each comes from."""
 
     log_format: str = setting(

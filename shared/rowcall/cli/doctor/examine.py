@@ -21,6 +21,7 @@ from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.doctor.grants import grants
 from rowcall.cli.doctor.health import examine_health, handlers
+from rowcall.cli.doctor.messages import alerts, emails
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.cli.terminal.output import shown
 from rowcall.job_types import load_catalogue
@@ -59,6 +60,7 @@ def examine(settings: Settings) -> list[Finding]:
         handlers(catalogue, settings.app),
         *_database_findings(settings, catalogue),
         emails(settings),
+        alerts(settings, catalogue),
         api_port(settings),
     ]
 
@@ -67,14 +69,6 @@ def misspelt() -> Iterator[Finding]:
     """Find misspelt settings."""
     for sentence in misspelt_settings():
         yield Finding("settings", False, sentence)
-
-
-def emails(settings: Settings) -> Finding:
-    """Say where emails go, because without a mail server they are not sent."""
-    if settings.smtp is None:
-        message = f"written to {settings.mail_folder}, not sent: set ROWCALL_SMTP_URL to send them"
-        return Finding("emails", True, message)
-    return Finding("emails", True, f"will be sent through {settings.smtp.host} (not tried)")
 
 
 def api_port(settings: Settings) -> Finding:

@@ -15,44 +15,12 @@ from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
 from rowcall.effects.kinds import TABLES
 from rowcall.job_types.catalogue import Catalogue
+from rowcall.queue.vacuum import OLD, OLD_XIDS, bloated, holding_back
 from rowcall.queue.views.stats import EXAMINED_MOST, dead_lately
 from rowcall.status import Event, Status, sources_of
 
 # Counting stops here, so that it costs the same for any backlog.
 COUNTED_MOST = 1000
-
-# A table is bloated if it has more dead rows than live ones, and more than autovacuum leaves behind on a usual day.
-BLOATED = """
-SELECT relname AS name, n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user_tables
-WHERE schemaname = 'rowcall' AND n_dead_tup > greatest(n_live_tup, 50000) ORDER BY n_dead_tup DESC
-"""
-
-# Who holds a snapshot or a transaction id so old that vacuum cannot remove the rows that hundreds of thousands of runs
-# have left since.  A transaction that has written and is idle has no snapshot, but still holds its id.  A standby with
-# hot_standby_feedback shows as its walsender's backend_xmin or, if it uses a slot, as the slot's xmin; both hold back
-# vacuum in all databases, and have no transaction whose age counts.
-HOLDING = """
-SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' (' || application_name || ')' AS who,
-    now() - xact_start AS since, '`SELECT pg_terminate_backend(' || pid || ')` ends it' AS remedy
-FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND coalesce(backend_xmin, backend_xid) IS NOT NULL
-    AND xact_start < now() - %(older)s
-UNION ALL
-SELECT 'standby ' || quote_literal(application_name) || ' of ' || coalesce(usename, '?'), NULL,
-    'end the oldest query on that standby, or set its hot_standby_feedback to off'
-FROM pg_stat_replication WHERE age(backend_xmin) > %(xids)s
-UNION ALL
-SELECT 'prepared transaction ' || quote_literal(gid), now() - prepared,
-    '`ROLLBACK PREPARED ' || quote_literal(gid) || '` ends it'
-FROM pg_prepared_xacts WHERE database = current_database() AND prepared < now() - %(older)s
-UNION ALL
-SELECT 'replication slot ' || quote_literal(slot_name), NULL,
-    CASE WHEN active THEN 'end the oldest query on the server that uses it, or let its consumer catch up'
-    ELSE '`SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')` ends it' END
-FROM pg_replication_slots
-WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s
-ORDER BY 2 DESC NULLS LAST
-"""
 
 # How many of these runs are named.
 NAMED_MOST = 10
@@ -90,10 +58,6 @@ SELECT queues.name, queues.paused_at, due.runs FROM rowcall.queues CROSS JOIN LA
 
 # If a type has at least this many dead runs, one command for each of them is too much typing.
 MANY = 10
-
-OLD = timedelta(hours=1)
-# A slot and a standby have no start time; they count as old after this many transactions.
-OLD_XIDS = 1_000_000
 
 
 def handlers(catalogue: Catalogue, app: str | None) -> Finding:
@@ -217,7 +181,7 @@ def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
 
 def bloat(connection: PgConnection) -> Finding:
     """Whether vacuum keeps up with Rowcall's tables."""
-    rows = fetch_all(connection, BLOATED)
+    rows = bloated(connection)
     if not rows:
         return Finding("tables", True, "none has more than 50,000 dead rows and more dead rows than live ones")
     tables = ", ".join(f"{row['name']} ({row['dead']:,} dead rows, {row['live']:,} live)" for row in rows)
@@ -230,7 +194,7 @@ def bloat(connection: PgConnection) -> Finding:
 
 def holding(connection: PgConnection, older: timedelta = OLD, xids: int = OLD_XIDS) -> Finding:
     """Whether something keeps vacuum from removing dead rows."""
-    rows = fetch_all(connection, HOLDING, {"older": older, "xids": xids})
+    rows = holding_back(connection, older, xids)
     if not rows:
         return Finding("vacuum", True, "no old transaction or replication slot holds it back")
     return Finding("vacuum", False, "; ".join(map(_held, rows)))

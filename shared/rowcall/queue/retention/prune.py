@@ -111,6 +111,17 @@ SELECT count(*) AS deleted FROM deleted
 
 COUNT_OCCURRENCES = f"SELECT sum((SELECT count(*) {_OLD}))::bigint FROM rowcall.job_definitions AS definition"
 
+# Primary key.
+DELETE_INCIDENTS = """
+WITH deleted AS (
+    DELETE FROM rowcall.incidents WHERE id = ANY(ARRAY(
+        SELECT id FROM rowcall.incidents WHERE ended_at < now() - interval '90 days' ORDER BY id LIMIT %(batch)s
+        FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT count(*) AS deleted FROM deleted
+"""
+
 # Operations that have been inactive for long enough, with their refusals.  Their audit rows stay.
 DELETE_OPERATIONS = """
 DELETE FROM rowcall.operations
@@ -207,6 +218,12 @@ def count_occurrences(connection: Connection, days: float) -> int:
 def delete_operations(connection: Connection, days: float) -> None:
     """Delete the operations that nobody has changed for this many days."""
     fetch_all(connection, DELETE_OPERATIONS, {"keep_days": days})
+
+
+def delete_incidents(connection: Connection, batch: int) -> int:
+    """Delete at most `batch` incidents that ended long ago; return how many."""
+    deleted: int = fetch_value(connection, IN_ORDER + DELETE_INCIDENTS, {"batch": batch})
+    return deleted
 
 
 def policy_of(connection: Connection, job_type: str) -> dict[str, Any]:

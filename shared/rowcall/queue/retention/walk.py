@@ -62,6 +62,7 @@ def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Pro
     yield from walk.occurrences(policy["keep_occurrences_days"])
     yield from walk.counts(delete_old_counts)
     yield from walk.counts(delete_old_run_counts)
+    yield from walk.counts(prune.delete_incidents)
     if not options.dry:
         with options.steps.step() as connection:
             prune.delete_operations(connection, max(policy["keep_days"].values()))

@@ -1,0 +1,20 @@
+"""Alerts: conditions that a worker checks with its tick, and the incidents in which they are true.
+
+The receivers are told once when an incident begins, and once when it has ended.
+"""
+
+from rowcall.alerts.conditions import Alert
+from rowcall.alerts.incidents import list_incidents, begin_test
+from rowcall.alerts.message import ALERT, compose
+from rowcall.alerts.watch import Watch
+from rowcall.alerts.words import opened_title
+
+__all__ = [
+    "ALERT",
+    "Alert",
+    "Watch",
+    "compose",
+    "list_incidents",
+    "opened_title",
+    "begin_test",
+]

@@ -1,0 +1,188 @@
+"""The conditions: each finds the subjects for which an alert is true now, with the figures that its message needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from rowcall import definitions, effects
+from rowcall.base.database import Connection, fetch_all
+from rowcall.base.durations import duration_words
+from rowcall.job_types.alerting import SEND_ALERT
+from rowcall.queue import vacuum, workers
+from rowcall.queue.claims.lanes import LANES
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.views.stats import EXAMINED_MOST
+from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
+
+
+class Alert(StrEnum):
+    """What receivers are told of."""
+
+    RUN_DIED = "run_died"
+    RUN_OVERDUE = "run_overdue"
+    TYPE_UNSERVED = "type_unserved"
+    ATTEMPTS_FAILING = "attempts_failing"
+    EFFECT_UNKNOWN = "effect_unknown"
+    TICK_SILENT = "tick_silent"
+    TABLE_BLOATED = "table_bloated"
+    VACUUM_HELD_BACK = "vacuum_held_back"
+    TEST = "test"
+
+
+class Active(NamedTuple):
+    """An alert that is true now; `details` are JSON."""
+
+    alert: Alert
+    subject: str
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`due`: how many seconds a due run may wait; `silence`: after how many a worker without a heartbeat is gone."""
+
+    due: float
+    silence: float
+
+
+# How many of the dead runs a message names.
+NAMED_MOST = 5
+
+# Uses job_attempts_failed, for the latest attempts of the hour, as in the view of dead runs.  A run that was retried
+# since is not dead.  Runs that tell receivers are left out: an alert about them would go the same way.
+DIED = f"""
+SELECT run.job_type, count(DISTINCT run.id)::integer AS runs,
+    (array_agg(DISTINCT run.id ORDER BY run.id DESC))[:{NAMED_MOST}] AS run_ids
+FROM (
+    SELECT run_id, outcome FROM rowcall.job_attempts
+    WHERE ended_at > now() - interval '1 hour' AND outcome IN {sql_list(FAILURES)}
+    ORDER BY ended_at DESC LIMIT {EXAMINED_MOST}
+) AS lately CROSS JOIN LATERAL (
+    SELECT id, job_type, status FROM rowcall.job_runs WHERE id = lately.run_id OFFSET 0
+) AS run
+WHERE lately.outcome <> '{Event.FAIL}' AND run.status = '{Status.DEAD}' AND run.job_type <> '{SEND_ALERT.name}'
+GROUP BY run.job_type ORDER BY run.job_type
+"""
+
+# The first due run of each lane, from job_runs_live.  A paused queue is included, because a pause can be forgotten.
+OVERDUE = f"""
+WITH RECURSIVE {LANES}, first AS (
+    SELECT lanes.queue, run.* FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
+            AND run_at <= now() - %(due)s * interval '1 second' AND status IN {sources_of(Event.CLAIM)}
+        ORDER BY run_at, id LIMIT 1
+    ) AS run
+)
+SELECT DISTINCT ON (first.queue) first.queue, first.id, first.job_type, first.run_at, queues.paused_at,
+    queues.max_running
+FROM first LEFT JOIN rowcall.queues ON queues.name = first.queue
+ORDER BY first.queue, first.run_at, first.id
+"""
+
+# A type fails if at least this many attempts of 15 minutes failed, and half of all.  Primary key.
+FAILED_LEAST = 10
+FAILING = f"""
+SELECT job_type, sum(failed + dead)::integer AS failed, sum(succeeded + failed + dead)::integer AS ended
+FROM rowcall.run_counts WHERE minute > now() - interval '15 minutes' GROUP BY job_type
+HAVING sum(failed + dead) >= {FAILED_LEAST} AND 2 * sum(failed + dead) >= sum(succeeded + failed + dead)
+ORDER BY job_type
+"""
+
+
+def _died(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for row in fetch_all(connection, BY_INDEX + DIED):
+        yield row["job_type"], {"runs": row["runs"], "run_ids": row["run_ids"]}
+
+
+def _overdue(connection: Connection, limits: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for row in fetch_all(connection, BY_INDEX + OVERDUE, {"due": limits.due}):
+        yield (
+            row["queue"],
+            {
+                "run_id": row["id"],
+                "job_type": row["job_type"],
+                "due_since": row["run_at"].isoformat(),
+                "paused": row["paused_at"] is not None,
+                "closed": row["max_running"] == 0,
+            },
+        )
+
+
+def _unserved(connection: Connection, limits: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    found: dict[str, dict[str, Any]] = {}
+    for row in workers.unserved(connection, limits.silence):
+        entry = found.setdefault(row["job_type"], {"waiting": 0, "abandoned": 0, "queues": []})
+        entry["waiting"] += row["waiting"]
+        entry["queues"].append(row["queue"])
+    for row in workers.abandoned(connection, limits.silence):
+        entry = found.setdefault(row["job_type"], {"waiting": 0, "abandoned": 0, "queues": []})
+        entry["abandoned"] += row["abandoned"]
+        entry["queues"].append(row["queue"])
+    yield from found.items()
+
+
+def _failing(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for row in fetch_all(connection, FAILING):
+        yield row["job_type"], {"failed": row["failed"], "ended": row["ended"]}
+
+
+def _unknown(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for kind, unknown in effects.count_unknown(connection).items():
+        if unknown:
+            yield kind, {"effects": unknown}
+
+
+def _silent(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """A worker checks before its own tick, so the first one after a silence finds it; the others may still be silent.
+
+    Before the first tick of all, the workers have not started yet.
+    """
+    last = definitions.last_tick(connection)
+    if last["silent"] and last["worker"] is not None:
+        yield "", {"since": last["ticked_at"].isoformat()}
+
+
+def _bloated(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for row in vacuum.bloated(connection):
+        yield row["name"], {"dead": row["dead"], "live": row["live"]}
+
+
+def _held_back(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for row in vacuum.holding_back(connection):
+        began = row["query_started_at"]
+        yield (
+            row["who"],
+            {
+                "since": duration_words(row["since"]) if row["since"] else None,
+                "query_started_at": began and began.isoformat(),
+                "remedy": row["remedy"],
+            },
+        )
+
+
+Condition = Callable[[Connection, Limits], Iterator[tuple[str, Mapping[str, Any]]]]
+
+CONDITIONS: Mapping[Alert, Condition] = {
+    Alert.RUN_DIED: _died,
+    Alert.RUN_OVERDUE: _overdue,
+    Alert.TYPE_UNSERVED: _unserved,
+    Alert.ATTEMPTS_FAILING: _failing,
+    Alert.EFFECT_UNKNOWN: _unknown,
+    Alert.TICK_SILENT: _silent,
+    Alert.TABLE_BLOATED: _bloated,
+    Alert.VACUUM_HELD_BACK: _held_back,
+}
+
+
+def true_now(connection: Connection, alerts: frozenset[Alert], limits: Limits) -> list[Active]:
+    """Return what is true now among these alerts."""
+    return [
+        Active(alert, subject, details)
+        for alert, condition in CONDITIONS.items()
+        if alert in alerts
+        for subject, details in condition(connection, limits)
+    ]

@@ -1,0 +1,121 @@
+"""The statements of incidents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+from rowcall.alerts.conditions import Active, Alert
+from rowcall.base.database import Connection, Row, fetch_all, fetch_value
+
+# All workers together check this often.
+CHECK_SECONDS = 30
+
+# An incident has ended when its alert has not been true for this long, so that one which comes and goes is told once.
+CALM = "interval '5 minutes'"
+
+# The worker that gets the row checks, and the others leave it alone.  A tick in progress is not recorded meanwhile.
+TURN = f"""
+UPDATE rowcall.schedule_ticks SET alerts_checked_at = now()
+WHERE id = (
+    SELECT id FROM rowcall.schedule_ticks
+    WHERE alerts_checked_at IS NULL OR alerts_checked_at < now() - interval '{CHECK_SECONDS} seconds'
+    FOR UPDATE SKIP LOCKED
+)
+RETURNING id
+"""
+
+# Opens, continues and ends incidents; returns those that began, including tests, or ended.
+CHANGED = f"""
+WITH active AS (
+    SELECT alert, subject, details
+    FROM jsonb_to_recordset(%(active)s::jsonb) AS true_now(alert text, subject text, details jsonb)
+), continued AS (
+    UPDATE rowcall.incidents SET seen_at = now(), details = active.details FROM active
+    WHERE incidents.ended_at IS NULL AND incidents.alert = active.alert AND incidents.subject = active.subject
+), opened AS (
+    INSERT INTO rowcall.incidents (alert, subject, details, seen_at) SELECT alert, subject, details, now() FROM active
+    WHERE NOT EXISTS (
+        SELECT FROM rowcall.incidents AS known
+        WHERE known.ended_at IS NULL AND known.alert = active.alert AND known.subject = active.subject
+    )
+    ON CONFLICT DO NOTHING
+    RETURNING id, alert, subject
+), tests AS (
+    UPDATE rowcall.incidents SET seen_at = now() WHERE ended_at IS NULL AND seen_at IS NULL
+    RETURNING id, alert, subject
+), ended AS (
+    UPDATE rowcall.incidents SET ended_at = now()
+    WHERE ended_at IS NULL AND alert = ANY(%(checked)s::text[]) AND seen_at < now() - {CALM} AND NOT EXISTS (
+        SELECT FROM active WHERE active.alert = incidents.alert AND active.subject = incidents.subject
+    )
+    RETURNING id, alert, subject
+)
+SELECT id, alert, subject, 'opened' AS change FROM opened
+UNION ALL SELECT id, alert, subject, 'opened' FROM tests
+UNION ALL SELECT id, alert, subject, 'ended' FROM ended
+ORDER BY id
+"""
+
+# Open ones first, then the newest.  There are few.
+LIST = """
+SELECT id, alert, subject, details, opened_at, ended_at, seen_at IS NOT NULL AS told FROM rowcall.incidents
+WHERE ended_at IS NULL OR NOT %(only_open)s ORDER BY ended_at IS NOT NULL, opened_at DESC, id DESC LIMIT %(limit)s
+"""
+
+# Primary key.
+READ = """
+SELECT id, alert, subject, details, opened_at, ended_at, current_database() AS database FROM rowcall.incidents
+WHERE id = ANY(%(ids)s::bigint[]) ORDER BY id
+"""
+
+# Primary key.  The runs that an incident names, as far as they exist and are dead.
+DEAD_RUNS = """
+SELECT id, job_type, error_type, last_error, finished_at FROM rowcall.job_runs
+WHERE id = ANY(%(ids)s::bigint[]) AND status = 'dead' AND pruned_at IS NULL ORDER BY id DESC
+"""
+
+TEST = """
+INSERT INTO rowcall.incidents (alert, subject, details) VALUES ('test', %(subject)s, '{}')
+ON CONFLICT DO NOTHING RETURNING id
+"""
+
+
+class Change(StrEnum):
+    """What has happened to an incident."""
+
+    OPENED = "opened"
+    ENDED = "ended"
+
+
+def takes_turn(connection: Connection) -> bool:
+    """Whether it is this worker's turn to check; the row stays locked until the transaction ends."""
+    return bool(fetch_all(connection, TURN))
+
+
+def changed(connection: Connection, active: Sequence[Active], checked: Iterable[Alert]) -> list[Row]:
+    """Open, continue and end incidents, given what is true now among the `checked` alerts; return what has changed."""
+    sent = json.dumps([one._asdict() for one in active])
+    return fetch_all(connection, CHANGED, {"active": sent, "checked": [*checked, Alert.TEST]})
+
+
+def list_incidents(connection: Connection, limit: int, only_open: bool = False) -> list[Row]:
+    """Return the open incidents, and then those that ended."""
+    return fetch_all(connection, LIST, {"limit": limit, "only_open": only_open})
+
+
+def incidents(connection: Connection, ids: Sequence[int]) -> list[Row]:
+    """Return these incidents, each with the name of the database."""
+    return fetch_all(connection, READ, {"ids": list(ids)})
+
+
+def dead_runs(connection: Connection, ids: Sequence[int]) -> list[Row]:
+    """Return those of these runs that are still dead, the newest first."""
+    return fetch_all(connection, DEAD_RUNS, {"ids": list(ids)})
+
+
+def begin_test(connection: Connection, subject: str) -> int | None:
+    """Begin an incident that tries the receivers; None if one of this subject is open."""
+    begun: int | None = fetch_value(connection, TEST, {"subject": subject})
+    return begun

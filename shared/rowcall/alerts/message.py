@@ -1,0 +1,67 @@
+"""Compose the message for one receiver: a subject and a text for people, and the same as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rowcall.alerts.conditions import Alert
+from rowcall.alerts.incidents import Change, dead_runs, incidents
+from rowcall.alerts.words import Incident, Told, ended, opened
+from rowcall.base.database import Connection, Row
+from rowcall.effects import EffectKind
+from rowcall.job_types.alerting import Message
+
+# A receiver may be told twice, under the same id, if nobody knows whether the first message arrived; the other way
+# round, an alert would be lost.
+ALERT = EffectKind("alert", policy="at_least_once")
+
+# A message spells out this many incidents, and counts the others.
+TOLD_MOST = 20
+
+
+def compose(connection: Connection, payload: Mapping[str, Any], environment: str | None, page: str | None) -> Message:
+    """Compose the message of a run of send_alert; `environment` is how people call this installation."""
+    changes = {id_: change for change in Change for id_ in payload[change]}
+    rows = incidents(connection, list(changes))
+    told = [_told(connection, row, changes[row["id"]], page) for row in rows[:TOLD_MOST]]
+    left = len(rows) - len(told)
+    blocks = ["\n".join([one["title"], *one["lines"]]) for one in told]
+    if left:
+        blocks.append(f"and {left:,} more: rowcall alerts list")
+    where = environment or (rows[0]["database"] if rows else "")
+    return Message(f"[Rowcall {where}] {_subject(told, left)}", "\n\n".join(blocks) + "\n", told)
+
+
+def _subject(told: Sequence[Mapping[str, Any]], left: int) -> str:
+    if not told:
+        return "these incidents were deleted before you were told"
+    first: str = told[0]["title"]
+    others = len(told) + left - 1
+    return f"{first}, and {others} more" if others else first
+
+
+def _told(connection: Connection, row: Row, change: Change, page: str | None) -> dict[str, Any]:
+    alert, details = Alert(row["alert"]), row["details"]
+    began = alert is Alert.RUN_DIED and change is Change.OPENED
+    runs = dead_runs(connection, details["run_ids"]) if began else []
+    incident = Incident(row["subject"], details, runs, page)
+    told = opened(alert, incident) if change is Change.OPENED else Told(f"over: {ended(alert, incident)}", [])
+    return {
+        "id": row["id"],
+        "alert": alert,
+        "subject": row["subject"],
+        "state": change,
+        "title": told.title,
+        "lines": [*told.lines, f"Incident {row['id']}, {_since(row, change)}."],
+        "opened_at": row["opened_at"].isoformat(),
+        "ended_at": row["ended_at"] and row["ended_at"].isoformat(),
+        "details": details,
+    }
+
+
+def _since(row: Row, change: Change) -> str:
+    began = f"since {row['opened_at'].isoformat(sep=' ', timespec='seconds')}"
+    if change is Change.OPENED:
+        return began
+    return f"{began}, until {row['ended_at'].isoformat(sep=' ', timespec='seconds')}"

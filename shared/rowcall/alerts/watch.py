@@ -1,0 +1,96 @@
+"""Watch: check the alerts when it is this worker's turn, and enqueue what the receivers are told."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import psycopg2
+
+from rowcall.alerts.conditions import CONDITIONS, Alert, Limits, true_now
+from rowcall.alerts.incidents import CHECK_SECONDS, Change, changed, takes_turn
+from rowcall.base.clock import elapsed
+from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing
+from rowcall.base.logs import LogEvent, log
+from rowcall.base.outages import is_outage, is_passing
+from rowcall.base.receivers import Receiver
+from rowcall.base.settings import Settings
+from rowcall.job_types import Catalogue
+from rowcall.job_types.alerting import SEND_ALERT
+from rowcall.job_types.declaration import PRIORITY_FIRST
+from rowcall.queue import enqueue_many
+from rowcall.queue.workers import silence
+
+# A worker asks this often whether it is its turn; with one worker, it then checks every CHECK_SECONDS.
+ASK_SECONDS = CHECK_SECONDS / 3
+
+
+@dataclass
+class Watch:
+    """The alerts that this process checks, and who is told."""
+
+    catalogue: Catalogue
+    receivers: Sequence[Receiver]
+    limits: Limits
+    _next: float = 0.0
+    _refused: bool = False
+    _alerts: frozenset[Alert] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Without receivers of all alerts, only those of job types are told, and only of dead runs."""
+        told = any(job_type.on_dead_receivers for job_type in self.catalogue.values())
+        self._alerts = frozenset(CONDITIONS) if self.receivers else frozenset({Alert.RUN_DIED} if told else ())
+
+    @classmethod
+    def of(cls, settings: Settings, catalogue: Catalogue) -> Watch:
+        """A watch with the receivers and limits of these settings."""
+        return cls(catalogue, settings.alert_receivers, Limits(settings.alert_due, silence(settings.heartbeat)))
+
+    def check(self, connection: PgConnection) -> None:
+        """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.
+
+        If the database refuses it, perhaps because the grants are older than the table, this process checks no more:
+        a broken check must not hold up the schedules.
+        """
+        if not self._alerts or self._refused or elapsed() < self._next:
+            return
+        self._next = elapsed() + ASK_SECONDS
+        try:
+            with all_or_nothing(connection):
+                changes = self._check(connection)
+        except psycopg2.Error as error:
+            if is_outage(error):
+                raise
+            if is_passing(error):
+                return  # the next check tries again
+            self._refused = True
+            log().error(LogEvent.ALERTS_REFUSED, error=error.diag.message_primary or str(error))
+            return
+        for row in changes:
+            event = LogEvent.INCIDENT_OPENED if row["change"] == Change.OPENED else LogEvent.INCIDENT_ENDED
+            log().warning(event, incident_id=row["id"], alert=row["alert"], subject=row["subject"])
+
+    def _check(self, connection: PgConnection) -> list[Row]:
+        if not takes_turn(connection):
+            return []
+        changes = changed(connection, true_now(connection, self._alerts, self.limits), self._alerts)
+        self._enqueue(connection, changes)
+        return changes
+
+    def _enqueue(self, connection: Connection, changes: Sequence[Row]) -> None:
+        """Enqueue one message for each receiver, whatever the number of incidents."""
+        messages: dict[str, dict[str, list[int]]] = defaultdict(lambda: {change: [] for change in Change})
+        for row in changes:
+            for receiver in self._receivers_of(row):
+                messages[receiver.label][row["change"]].append(row["id"])
+        payloads = [{"to": label, **those} for label, those in messages.items()]
+        if payloads:
+            enqueue_many(connection, SEND_ALERT, payloads, priority=PRIORITY_FIRST, created_by="alerts")
+
+    def _receivers_of(self, incident: Row) -> Sequence[Receiver]:
+        """Return who is told: of dead runs, the receivers of their type, if it has any."""
+        name = incident["subject"]
+        if incident["alert"] == Alert.RUN_DIED and name in self.catalogue:
+            return self.catalogue[name].on_dead_receivers or self.receivers
+        return self.receivers

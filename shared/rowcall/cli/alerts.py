@@ -1,0 +1,66 @@
+"""`rowcall alerts`."""
+
+from __future__ import annotations
+
+import click
+
+from rowcall.alerts import Alert, list_incidents, opened_title, begin_test
+from rowcall.base import settings
+from rowcall.base.database import Row
+from rowcall.base.errors import RowcallError
+from rowcall.cli.session import command_transaction, operator
+from rowcall.cli.terminal.group import Group
+from rowcall.cli.terminal.output import show_json
+from rowcall.cli.terminal.table import Table, table_options
+from rowcall.definitions import clock
+
+LISTED = ("id", "alert", "opened_at", "ended_at", "what")
+
+NOT_SET = (
+    "ROWCALL_ALERT_EMAILS and ROWCALL_ALERT_WEBHOOKS are not set here; if they are not set for the workers either,"
+    " nobody is told"
+)
+
+
+@click.group("alerts", cls=Group)
+def alerts_command() -> None:
+    """List incidents, and test who is told of them."""
+
+
+@alerts_command.command("list")
+@click.option("--open", "only_open", is_flag=True, help="Only incidents that have not ended.")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
+@table_options
+def list_command(only_open: bool, limit: int, table: Table) -> None:
+    """List incidents: the open ones first, then the newest."""
+    with command_transaction() as connection:
+        rows, now = list_incidents(connection, limit, only_open), clock(connection)
+    if table.as_json:
+        show_json(rows)
+        return
+    kept = "is open" if only_open else "has been recorded"
+    empty = f"no incident {kept}; workers check while ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS is set"
+    table.show([{**row, "what": _what(row)} for row in rows], LISTED, now, empty)
+
+
+def _what(row: Row) -> str:
+    """Say what began, and of a test whether a worker has told the receivers."""
+    title = opened_title(Alert(row["alert"]), row["subject"], row["details"])
+    return title if row["told"] else f"{title}; no worker has told the receivers yet"
+
+
+@alerts_command.command("test")
+def test_command() -> None:
+    """Send a test to the receivers of alerts.
+
+    A worker tells them, with its own settings, within about a minute, and about five minutes later that the test has
+    ended.
+    """
+    who = operator().who
+    with command_transaction() as connection:
+        incident = begin_test(connection, who)
+    if incident is None:
+        raise RowcallError(f"a test by {who} is open: it ends about five minutes after a worker has told the receivers")
+    click.echo(f"incident {incident} is a test; `rowcall alerts list` says when a worker has told the receivers")
+    if not settings.read().alert_receivers:
+        click.echo(NOT_SET, err=True)

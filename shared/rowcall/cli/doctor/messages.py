@@ -1,0 +1,30 @@
+"""Where emails go, and who receives alerts."""
+
+from __future__ import annotations
+
+from rowcall.base.settings import Settings
+from rowcall.cli.doctor.finding import Finding
+from rowcall.job_types.alerting import receivers_by_label
+from rowcall.job_types.catalogue import Catalogue
+
+
+def emails(settings: Settings) -> Finding:
+    """Say where emails go, because without a mail server they are not sent."""
+    if settings.smtp is None:
+        message = f"written to {settings.mail_folder}, not sent: set ROWCALL_SMTP_URL to send them"
+        return Finding("emails", True, message)
+    return Finding("emails", True, f"will be sent through {settings.smtp.host} (not tried)")
+
+
+def alerts(settings: Settings, catalogue: Catalogue) -> Finding:
+    """Say who receives alerts, and whether emails to them are sent."""
+    told = receivers_by_label(settings, catalogue)
+    if not told:
+        nobody = "nobody is told of trouble: set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers"
+        return Finding("alerts", True, nobody)
+    if settings.smtp is None and any(receiver.address for receiver in told.values()):
+        message = "emails to the receivers of alerts are written to files, not sent: set ROWCALL_SMTP_URL"
+        return Finding("alerts", False, message)
+    of_all = ", ".join(receiver.label for receiver in settings.alert_receivers)
+    named = f"{of_all} are told" if of_all else "only the receivers in on_dead of job types are told, of dead runs"
+    return Finding("alerts", True, f"{named}; `rowcall alerts test` sends a test")

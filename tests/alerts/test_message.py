@@ -1,0 +1,122 @@
+"""Messages: what a receiver reads, and what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rowcall.alerts import Alert, compose
+from rowcall.alerts.conditions import CONDITIONS
+from rowcall.alerts.words import ENDED, OPENED
+from rowcall.base.database import PgConnection, fetch_all, fetch_value
+from rowcall.job_types.alerting import Message
+from tests.alerts.checking import check, die, messages
+
+PAGE = "https://jobs.example.com/admin"
+
+FIGURES = {
+    Alert.RUN_DIED: '{"runs": 2, "run_ids": []}',
+    Alert.RUN_OVERDUE: '{"run_id": 7, "job_type": "noop", "due_since": "2026-01-05T12:00:00+00:00", "paused": true,'
+    ' "closed": false}',
+    Alert.TYPE_UNSERVED: '{"waiting": 1, "abandoned": 2, "queues": ["mail", "default"]}',
+    Alert.ATTEMPTS_FAILING: '{"failed": 10, "ended": 12}',
+    Alert.EFFECT_UNKNOWN: '{"effects": 1}',
+    Alert.TICK_SILENT: '{"since": "2026-01-05T12:00:00+00:00"}',
+    Alert.TABLE_BLOATED: '{"dead": 60000, "live": 10}',
+    Alert.VACUUM_HELD_BACK: '{"since": "2 h", "query_started_at": null, "remedy": "end it"}',
+    Alert.TEST: "{}",
+}
+
+
+def begun(connection: PgConnection, alert: Alert, subject: str) -> int:
+    """Insert an incident."""
+    found: int = fetch_value(
+        connection,
+        "INSERT INTO rowcall.incidents (alert, subject, details, seen_at, ended_at)"
+        " VALUES (%(alert)s, %(subject)s, %(details)s, now(), now()) RETURNING id",
+        {"alert": alert, "subject": subject, "details": FIGURES[alert]},
+    )
+    return found
+
+
+def message(connection: PgConnection, page: str | None = None) -> Message:
+    """Compose the one message that was enqueued."""
+    [run] = messages(connection)
+    return compose(connection, run["payload"], "production", page)
+
+
+def test_every_alert_has_words_for_its_beginning_and_its_end() -> None:
+    assert {*OPENED} == {*ENDED} == {*CONDITIONS, Alert.TEST} == {*FIGURES}
+
+
+@pytest.mark.parametrize("alert", Alert)
+@pytest.mark.parametrize("change", ["opened", "ended"])
+def test_a_message_has_a_subject_of_one_line_and_says_since_when(
+    connection: PgConnection, alert: Alert, change: str
+) -> None:
+    incident = begun(connection, alert, "mail")
+    told = compose(connection, {"opened": [], "ended": [], change: [incident]}, None, PAGE)
+    database = fetch_value(connection, "SELECT current_database()")
+    assert told.subject.startswith(f"[Rowcall {database}] {'over: ' if change == 'ended' else ''}")
+    assert "\n" not in told.subject
+    assert "None" not in told.text
+    assert f"Incident {incident}, since 2" in told.text
+    assert json.loads(json.dumps(told.incidents))[0]["state"] == change
+
+
+def test_a_dead_run_is_told_with_its_error_its_page_and_the_command_that_retries_it(connection: PgConnection) -> None:
+    run = die(connection)
+    check(connection)
+    told = message(connection, PAGE)
+    assert told.subject == "[Rowcall production] 1 run of noop died"
+    assert f"Run {run}: LookupError: no such customer\n" in told.text
+    assert f"  {PAGE}/runs/{run}\n" in told.text
+    assert f"  rowcall runs retry {run}\n" in told.text
+    assert "To retry many" not in told.text
+
+
+def test_without_an_address_of_the_page_the_message_names_the_command_that_shows_the_run(
+    connection: PgConnection,
+) -> None:
+    run = die(connection)
+    check(connection)
+    assert f"  rowcall runs show {run}\n" in message(connection).text
+
+
+def test_of_many_dead_runs_five_are_told_and_the_commands_for_all(connection: PgConnection) -> None:
+    runs = [die(connection) for _ in range(6)]
+    check(connection)
+    told = message(connection)
+    assert told.subject == "[Rowcall production] 6 runs of noop died"
+    assert all(f"Run {run}: " in told.text for run in runs[1:])
+    assert f"Run {runs[0]}: " not in told.text
+    assert "rowcall runs list --status dead --type noop" in told.text
+    assert "rowcall runs retry --status dead --type noop --canary" in told.text
+
+
+def test_a_run_that_was_retried_or_erased_before_the_message_is_sent_is_not_told(connection: PgConnection) -> None:
+    die(connection)
+    check(connection)
+    fetch_all(connection, "UPDATE rowcall.job_runs SET status = 'cancelled' WHERE job_type = 'noop'")
+    told = message(connection)
+    assert "no such customer" not in told.text
+    assert told.subject == "[Rowcall production] 1 run of noop died"
+
+
+def test_the_table_of_incidents_has_no_text_of_an_error(connection: PgConnection) -> None:
+    die(connection, error="unknown person anna@example.com")
+    check(connection)
+    kept = fetch_value(connection, "SELECT string_agg(incidents::text, ' ') FROM rowcall.incidents")
+    payloads = str([run["payload"] for run in messages(connection)])
+    assert "anna@example.com" not in f"{kept} {payloads}"
+
+
+def test_many_incidents_are_one_message_that_spells_out_twenty_of_them(connection: PgConnection) -> None:
+    for number in range(23):
+        die(connection, f"type_{number:02}")
+    check(connection)
+    told = message(connection)
+    assert told.subject == "[Rowcall production] 1 run of type_00 died, and 22 more"
+    assert len(told.incidents) == 20
+    assert told.text.endswith("and 3 more: rowcall alerts list\n")

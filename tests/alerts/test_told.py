@@ -1,0 +1,186 @@
+"""End to end: a real worker finds trouble, and tells a real mail server and a real receiver of webhooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.alerts.checking import LATER
+from tests.support.gate import gate
+from tests.support.processes import rowcall, running, wait_until
+from tests.support.servers.mail import DROP, MailServer, mail_server
+from tests.support.servers.web import WebServer, answers, serving
+from tests.support.shop import Shop, kill
+
+
+@pytest.fixture
+def chat() -> Iterator[WebServer]:
+    with serving(WebServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def mail() -> Iterator[MailServer]:
+    with mail_server() as server:
+        yield server
+
+
+@pytest.fixture
+def shop(environment: dict[str, str], fresh_url: str, chat: WebServer, mail: MailServer) -> Shop:
+    shop = Shop(environment, fresh_url)
+    shop.environment |= {
+        "ROWCALL_SMTP_URL": f"smtp://127.0.0.1:{mail.port}?starttls=never",
+        "ROWCALL_MAIL_FROM": "Rowcall <jobs@example.com>",
+        "ROWCALL_ALERT_EMAILS": "ops@example.com",
+        "ROWCALL_ALERT_WEBHOOKS": f"{chat.url}/hooks/a1b2c3d4e5",
+        "ROWCALL_ENVIRONMENT": "production",
+    }
+    return shop
+
+
+def doomed_run(shop: Shop) -> int:
+    """Enqueue a run whose only attempt will fail."""
+    [run_id] = shop.ask_many("shop_pack", [{"ends": "badly"}], max_attempts=1)
+    return run_id
+
+
+def dead_run(shop: Shop) -> int:
+    """Return a run that died after the last check."""
+    run_id = doomed_run(shop)
+    once(shop)
+    later(shop, "31 s")
+    return run_id
+
+
+def once(shop: Shop) -> str:
+    """Run a worker as cron does."""
+    worker = rowcall(shop.environment, "worker", "once")
+    assert worker.returncode == 0, worker.stderr
+    return worker.stderr
+
+
+def later(shop: Shop, past: str) -> None:
+    """Move the last check and the open incidents into the past."""
+    shop.sql(LATER, past=past)
+
+
+def subjects(mail: MailServer) -> list[str]:
+    return [kept.message["Subject"] for kept in mail.mails]
+
+
+def test_a_dead_run_is_told_once_and_its_end_once(shop: Shop, mail: MailServer, chat: WebServer) -> None:
+    run = dead_run(shop)
+    once(shop)
+    for _ in range(3):
+        later(shop, "31 s")
+        once(shop)
+    assert subjects(mail) == ["[Rowcall production] 1 run of shop_pack died"]
+    [email] = mail.mails
+    assert email.recipients == ["ops@example.com"]
+    assert f"rowcall runs retry {run}" in email.message.get_content()
+    [request] = chat.requests
+    assert request.path == "/hooks/a1b2c3d4e5"
+    told = json.loads(request.body)
+    assert told["type"] == "rowcall.alert"
+    assert told["incidents"][0]["details"]["run_ids"] == [run]
+    assert told["text"].startswith("[Rowcall production] 1 run of shop_pack died\n\n")
+    assert rowcall(shop.environment, "runs", "cancel", str(run)).returncode == 1
+    shop.sql('UPDATE rowcall.job_runs SET payload = \'{"order_id": 1, "ends": "well"}\' WHERE id = %(run)s', run=run)
+    assert rowcall(shop.environment, "runs", "retry", str(run)).returncode == 0
+    later(shop, "6 min")
+    once(shop)
+    later(shop, "1 h")
+    once(shop)
+    assert subjects(mail)[1:] == [
+        "[Rowcall production] over: no run of shop_pack that died within the last hour is still dead"
+    ]
+    assert len(chat.requests) == 2
+
+
+def test_what_a_mail_server_refuses_for_a_while_is_told_when_it_is_back(shop: Shop, mail: MailServer) -> None:
+    mail.misbehave("greeting", DROP)
+    dead_run(shop)
+    once(shop)
+    assert subjects(mail) == []
+    mail.plans.clear()
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_alert' AND status = 'failed'")
+    once(shop)
+    assert subjects(mail) == ["[Rowcall production] 1 run of shop_pack died"]
+
+
+def test_a_receiver_that_failed_gets_the_same_message_again_under_the_same_id(shop: Shop, chat: WebServer) -> None:
+    chat.misbehave(answers(500))
+    dead_run(shop)
+    once(shop)
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_alert' AND status = 'failed'")
+    once(shop)
+    first, second = chat.requests
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert first.body == second.body
+
+
+def test_the_death_of_the_worker_that_checks_loses_no_alert_and_doubles_none(shop: Shop, mail: MailServer) -> None:
+    dead_run(shop)
+    once(shop)
+    assert len(mail.mails) == 1
+    shop.sql("TRUNCATE rowcall.incidents")
+    later(shop, "1 min")
+    with gate(shop.url) as barred:
+        barred.hold_commit("incidents")
+        with running(shop.environment, "worker", "run") as worker:
+            barred.wait()
+            kill(worker)
+    shop.wait_for_the_server()
+    later(shop, "1 min")
+    once(shop)
+    later(shop, "1 min")
+    once(shop)
+    assert len(mail.mails) == 2
+
+
+def test_alerts_go_on_after_the_database_was_away(shop: Shop, mail: MailServer) -> None:
+    with running(shop.environment, "worker", "run"):
+        shop.wait_for_workers(1)
+        shop.wait(doomed_run(shop), "dead")
+        shop.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid()"
+        )
+        later(shop, "1 min")
+        wait_until(lambda: len(mail.mails) == 1, "the alert")
+
+
+def test_the_first_worker_after_a_silence_tells_of_it_and_that_it_is_over(shop: Shop, mail: MailServer) -> None:
+    rowcall(shop.environment, "definitions", "apply")
+    once(shop)
+    assert subjects(mail) == []
+    shop.sql("UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '10 min'")
+    later(shop, "10 min")
+    once(shop)
+    assert subjects(mail) == ["[Rowcall production] schedules were not decided"]
+    later(shop, "6 min")
+    once(shop)
+    assert subjects(mail)[1:] == ["[Rowcall production] over: schedules are decided again"]
+
+
+def test_a_test_arrives(shop: Shop, mail: MailServer, chat: WebServer) -> None:
+    asked = rowcall(shop.environment, "alerts", "test")
+    assert "is a test" in asked.stdout
+    once(shop)
+    assert [subject.startswith("[Rowcall production] a test, asked for by cli:") for subject in subjects(mail)] == [
+        True
+    ]
+    assert len(chat.requests) == 1
+    assert "is open" in rowcall(shop.environment, "alerts", "test").stderr
+
+
+def test_no_line_of_the_log_shows_the_url_of_a_receiver(shop: Shop, chat: WebServer) -> None:
+    chat.misbehave(answers(404, b"no such hook: /hooks/a1b2c3d4e5"))
+    dead_run(shop)
+    output = once(shop)
+    kept = shop.sql("SELECT job_runs::text AS run FROM rowcall.job_runs WHERE job_type = 'send_alert'")
+    assert "404" in output
+    assert "404" in str(kept)
+    assert "a1b2c3d4e5" not in output + str(kept)

@@ -1,0 +1,52 @@
+"""Alerts: an email, or a POST of JSON to a URL that the operator chose, which may be in a private network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rowcall.base.errors import Unusable
+from rowcall.base.receivers import Receiver
+from rowcall.base.settings import Settings
+from rowcall.job_types import catalogue
+from rowcall.job_types.alerting import Message, receivers_by_label
+from rowcall_worker.gateways.mail import Mail
+from rowcall_worker.gateways.webhook import Webhook
+
+
+class Alerts:
+    """Sends messages of incidents to their receivers."""
+
+    def __init__(self, settings: Settings, mail: Mail) -> None:
+        self.environment = settings.environment
+        self.page = None if settings.page_url is None else str(settings.page_url).rstrip("/")
+        self._mail = mail
+        self._webhook = Webhook(
+            settings.webhook_secrets, allow_loopback=True, timeout=settings.webhook_timeout, trusted=True
+        )
+        self._receivers: Mapping[str, Receiver] = receivers_by_label(settings, catalogue())
+
+    def receiver(self, label: str) -> Receiver:
+        """Return the receiver with this label; raise Unusable if it no longer receives alerts."""
+        if label not in self._receivers:
+            raise Unusable(
+                f"{label} receives no alerts any more, or this worker has other settings: check ROWCALL_ALERT_EMAILS,"
+                " ROWCALL_ALERT_WEBHOOKS and on_dead of job types"
+            )
+        return self._receivers[label]
+
+    def send(self, receiver: Receiver, message: Message, event_id: str, message_id: str) -> str:
+        """Send the message, and return how it was accepted."""
+        if receiver.url is None:
+            assert receiver.address is not None, "a receiver has an address or a URL"
+            return self._mail.send(
+                to=receiver.address, subject=message.subject, text=message.text, message_id=message_id
+            )
+        body = {
+            "type": "rowcall.alert",
+            # What chat services show.
+            "text": f"{message.subject}\n\n{message.text}",
+            "subject": message.subject,
+            "environment": self.environment,
+            "incidents": list(message.incidents),
+        }
+        return self._webhook.deliver(url=str(receiver.url), event_id=event_id, payload=body)
