@@ -5541,6 +5541,20 @@ WHERE definition_id = definition.id AND nominal_at < least(now() - :'keep_days' 
 ))))::bigint FROM rowcall.job_definitions AS definition;
 ROLLBACK;
 
+-- rowcall.queue.retention.prune: DELETE_INCIDENTS
+-- Primary key.
+\set batch '100'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
+WITH deleted AS (
+    DELETE FROM rowcall.incidents WHERE id = ANY(ARRAY(
+        SELECT id FROM rowcall.incidents WHERE ended_at < now() - interval '90 days' ORDER BY id LIMIT :'batch'
+        FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+)
+SELECT count(*) AS deleted FROM deleted;
+ROLLBACK;
+
 -- rowcall.queue.retention.prune: DELETE_OPERATIONS
 -- Operations that have been inactive for long enough, with their refusals.  Their audit rows stay.
 \set keep_days '90'
@@ -5716,6 +5730,44 @@ ROLLBACK;
 \set transaction '1000'
 BEGIN;
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= :'transaction'::bigint;
+ROLLBACK;
+
+-- rowcall.queue.vacuum: BLOATED
+-- A table is bloated if it has more dead rows than live ones, and more than autovacuum leaves behind on a usual day.
+BEGIN;
+SELECT relname AS name, n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user_tables
+WHERE schemaname = 'rowcall' AND n_dead_tup > greatest(n_live_tup, 50000) ORDER BY n_dead_tup DESC;
+ROLLBACK;
+
+-- rowcall.queue.vacuum: HOLDING
+-- Who holds a snapshot or a transaction id so old that vacuum cannot remove the rows that hundreds of thousands of runs
+-- have left since.  A transaction that has written and is idle has no snapshot, but still holds its id.  A standby with
+-- hot_standby_feedback shows as its walsender's backend_xmin or, if it uses a slot, as the slot's xmin; both hold back
+-- vacuum in all databases, and have no transaction whose age counts.
+\set older '1 hour'
+\set xids '1000000'
+BEGIN;
+SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' (' || application_name || ')' AS who,
+    now() - xact_start AS since, query_start AS query_started_at,
+    '`SELECT pg_terminate_backend(' || pid || ')` ends it' AS remedy
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND coalesce(backend_xmin, backend_xid) IS NOT NULL
+    AND xact_start < now() - :'older'
+UNION ALL
+SELECT 'standby ' || quote_literal(application_name) || ' of ' || coalesce(usename, '?'), NULL, NULL,
+    'end the oldest query on that standby, or set its hot_standby_feedback to off'
+FROM pg_stat_replication WHERE age(backend_xmin) > :'xids'
+UNION ALL
+SELECT 'prepared transaction ' || quote_literal(gid), now() - prepared, NULL,
+    '`ROLLBACK PREPARED ' || quote_literal(gid) || '` ends it'
+FROM pg_prepared_xacts WHERE database = current_database() AND prepared < now() - :'older'
+UNION ALL
+SELECT 'replication slot ' || quote_literal(slot_name), NULL, NULL,
+    CASE WHEN active THEN 'end the oldest query on the server that uses it, or let its consumer catch up'
+    ELSE '`SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')` ends it' END
+FROM pg_replication_slots
+WHERE greatest(age(xmin), age(catalog_xmin)) > :'xids'
+ORDER BY 2 DESC NULLS LAST;
 ROLLBACK;
 
 -- rowcall.queue.views.audit: IN_ORDER

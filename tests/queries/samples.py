@@ -18,6 +18,11 @@ DEFINITION = {name: str(value) for name, value in as_sent(Content("noop")).items
 SAMPLES = {
     **DEFINITION,
     "action": "reschedule",
+    "active": '[{"alert": "run_died", "subject": "noop", "details": {"runs": 1, "run_ids": [1]}}]',
+    "checked": "run_died",
+    "older": "1 hour",
+    "only_open": "false",
+    "xids": "1000000",
     "beyond": INFINITE,
     "beyond_id": "9223372036854775807",
     "beyond_lease_no": "0",

@@ -14,6 +14,7 @@ TABLES = {
     "run_logs": "What handlers logged with `run.log`: the newest lines of each run.",
     "failure_counts": "Failed attempts, counted by minute, job type, queue and error.",
     "run_counts": "How attempts ended, and waiting and run times, counted by minute, job type and worker.",
+    "incidents": "The periods in which an alert was true.",
     "schedule_occurrences": "The decision about each nominal time of each definition.",
     "schedule_ticks": "One row: the last tick of the schedules.",
     "worker_versions": "The versions of Rowcall whose workers have started.",
@@ -151,10 +152,20 @@ COLUMNS = {
         "revision": "The revision of the definition under which it was decided.",
         "run_id": "The run, if one was enqueued.",
     },
+    "incidents": {
+        "id": "The id.",
+        "alert": "The alert, such as `run_died`.",
+        "subject": "What it is about, such as a job type; empty if there is only one.",
+        "details": "The numbers and ids that its messages tell; no text of an error.",
+        "opened_at": "When a worker first found it true.",
+        "seen_at": "When a worker last found it true; null for a test that no worker has told of yet.",
+        "ended_at": "When it had not been true for five minutes.",
+    },
     "schedule_ticks": {
         "id": "Always 1.",
         "ticked_at": "When a worker last ticked; recorded at most once every ten seconds.",
         "worker": "The worker that made that tick.",
+        "alerts_checked_at": "When a worker last checked the alerts.",
     },
     "worker_versions": {
         "version": "The version.",

@@ -35,6 +35,9 @@ MEANINGS = {
     LogEvent.RUN_LEFT: "The worker could not write the end of an attempt, or give back a run; its lease will expire.",
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs themselves"
     " are not affected.",
+    LogEvent.ALERTS_REFUSED: "The alerts could not be checked; see the error. This worker checks them no more.",
+    LogEvent.INCIDENT_OPENED: "An alert has begun to be true, and its receivers are told.",
+    LogEvent.INCIDENT_ENDED: "An alert has not been true for five minutes, and its receivers are told.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
     LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
     LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",

@@ -4,7 +4,7 @@ The receivers are told once when an incident begins, and once when it has ended.
 """
 
 from rowcall.alerts.conditions import Alert
-from rowcall.alerts.incidents import list_incidents, begin_test
+from rowcall.alerts.incidents import begin_test, list_incidents
 from rowcall.alerts.message import ALERT, compose
 from rowcall.alerts.watch import Watch
 from rowcall.alerts.words import opened_title
@@ -13,8 +13,8 @@ __all__ = [
     "ALERT",
     "Alert",
     "Watch",
+    "begin_test",
     "compose",
     "list_incidents",
     "opened_title",
-    "begin_test",
 ]

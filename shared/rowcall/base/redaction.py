@@ -137,7 +137,8 @@ def _parts_of(value: str) -> tuple[set[str], set[str]]:
         return {keywords.get(name, "") for name in ("user", "host", "dbname")}, {keywords["password"]}
     if not separator:
         return set(), {value, *value.split()}  # during a rotation, a setting contains two secrets
-    if len(words := value.split()) > 1:  # a list of URLs
+    words = value.split()
+    if len(words) > 1 and all("://" in word for word in words):  # a list of URLs
         public, secret = zip(*map(_parts_of, words), strict=True)
         return set().union(*public), set().union(*secret)
     # Everything up to the last @, because a password may contain characters that should have been escaped.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rowcall.alerts import Alert, list_incidents, opened_title, begin_test
+from rowcall.alerts import Alert, begin_test, list_incidents, opened_title
 from rowcall.base import settings
 from rowcall.base.database import Row
 from rowcall.base.errors import RowcallError

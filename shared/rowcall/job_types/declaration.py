@@ -61,7 +61,7 @@ class JobType:
     isolated: bool = False
     memory_cap: int | None = None
     backoff: Backoff = field(default_factory=quadratic)
-    on_dead: str | Sequence[str] = ()
+    on_dead: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         self._must(
@@ -113,7 +113,7 @@ class JobType:
             "left out unless isolated is True: only a child process can have a cap",
         )
         self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
-        self._must(_receivers(self.on_dead) is not None, "on_dead", f"{RECEIVER_FORM}, or a list of these")
+        self._must(_receivers(self.on_dead) is not None, "on_dead", f"{RECEIVER_FORM}, a list of these, or None")
 
     def _must(self, holds: object, name: str, be: str) -> None:
         if not holds:
@@ -183,7 +183,7 @@ class JobType:
 
 def _receivers(those: object) -> tuple[Receiver, ...] | None:
     """Parse the receivers of `on_dead`; None if they are invalid."""
-    words = [those] if isinstance(those, str) else those
+    words = [those] if isinstance(those, str) else those or []
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
         return None
     try:
