@@ -171,6 +171,7 @@ ROLLBACK;
 \set queue 'default'
 \set priority '0'
 \set max_attempts '5'
+\set ping_url 'https://hc-ping.com/0b5c1f7a'
 \set managed_by 'api'
 \set next_run_at '2027-01-05T12:00:00+00:00'
 \set definition_id '1'
@@ -188,6 +189,7 @@ SET
     queue = :'queue',
     priority = :'priority',
     max_attempts = :'max_attempts',
+    ping_url = :'ping_url',
     managed_by = :'managed_by', next_run_at = :'next_run_at', revision = revision + 1, removed_at = NULL,
     updated_at = now()
 WHERE id = :'definition_id'

@@ -37,7 +37,7 @@ def check(
 ) -> list[dict[str, Any]]:
     """Check the alerts, and return what was enqueued for the receivers: the payloads of the new messages."""
     before = {row["id"] for row in messages(connection)}
-    Watch(types or catalogue(), receivers, LIMITS).check(connection)
+    Watch(types or catalogue(), receivers, LIMITS, pause=0).check(connection)
     return [row["payload"] for row in messages(connection) if row["id"] not in before]
 
 

@@ -99,7 +99,7 @@ def test_of_many_workers_one_checks_at_a_time(fresh_url: str) -> None:
 
     def work() -> None:
         with closing(database.connect(fresh_url)) as own:
-            Watch(catalogue(), (OPS,), LIMITS).check(own)
+            Watch(catalogue(), (OPS,), LIMITS, pause=0).check(own)
             own.commit()
 
     workers = [threading.Thread(target=work) for _ in range(8)]
@@ -118,13 +118,13 @@ def test_a_worker_that_dies_while_it_checks_has_changed_nothing_and_the_next_one
         dying.autocommit = False
         with dying.cursor() as cursor:
             cursor.execute("SELECT 1")
-        Watch(catalogue(), (OPS,), LIMITS).check(dying)
-        Watch(catalogue(), (OPS,), LIMITS).check(next_one)
+        Watch(catalogue(), (OPS,), LIMITS, pause=0).check(dying)
+        Watch(catalogue(), (OPS,), LIMITS, pause=0).check(next_one)
         next_one.commit()
         assert fetch_value(next_one, "SELECT count(*) FROM rowcall.incidents") == 0
         next_one.commit()
         dying.rollback()
-        Watch(catalogue(), (OPS,), LIMITS).check(next_one)
+        Watch(catalogue(), (OPS,), LIMITS, pause=0).check(next_one)
         next_one.commit()
         assert len(messages(next_one)) == 1
 
@@ -143,7 +143,7 @@ def test_a_check_that_the_database_refuses_holds_up_no_schedules(
     connection: PgConnection, capfd: pytest.CaptureFixture[str]
 ) -> None:
     fetch_all(connection, "ALTER TABLE rowcall.incidents RENAME TO away")
-    watch = Watch(catalogue(), (OPS,), LIMITS)
+    watch = Watch(catalogue(), (OPS,), LIMITS, pause=0)
     watch.check(connection)
     assert "alerts refused by the database" in capfd.readouterr().err
     assert fetch_value(connection, "SELECT 1") == 1

@@ -21,6 +21,7 @@ SAMPLES = {
     "active": '[{"alert": "run_died", "subject": "noop", "details": {"runs": 1, "run_ids": [1]}}]',
     "checked": "run_died",
     "older": "1 hour",
+    "ping_url": "https://hc-ping.com/0b5c1f7a",
     "only_open": "false",
     "xids": "1000000",
     "beyond": INFINITE,

@@ -38,6 +38,8 @@ MEANINGS = {
     LogEvent.ALERTS_REFUSED: "The alerts could not be checked; see the error. This worker checks them no more.",
     LogEvent.INCIDENT_OPENED: "An alert has begun to be true, and its receivers are told.",
     LogEvent.INCIDENT_ENDED: "An alert has not been true for five minutes, and its receivers are told.",
+    LogEvent.PINGS_REFUSED: "Pings could not be enqueued; see the error. This worker enqueues none any more.",
+    LogEvent.PING_FAILED: "A service that waits for a ping could not be reached, or refused it; see the error.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
     LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
     LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",

@@ -210,6 +210,20 @@ CREATE UNIQUE INDEX incidents_open ON rowcall.incidents (alert, subject) WHERE e
 ALTER TABLE rowcall.schedule_ticks ADD COLUMN alerts_checked_at timestamptz
 """
 
+PINGS = """
+CREATE TABLE rowcall.pings (
+    definition_id bigint NOT NULL,
+    begun text,
+    ended text,
+    asked_at timestamptz,
+    finished_at timestamptz,
+    run_id bigint,
+    CONSTRAINT pings_pkey PRIMARY KEY (definition_id)
+) WITH (fillfactor = 50);
+ALTER TABLE rowcall.job_definitions ADD COLUMN ping_url text;
+CREATE INDEX job_definitions_pinged ON rowcall.job_definitions (id) WHERE ping_url IS NOT NULL
+"""
+
 PAGE_SESSIONS = """
 CREATE TABLE rowcall.page_sessions (
     token_sha256 bytea NOT NULL,
@@ -245,6 +259,7 @@ def upgrade() -> None:
     op.execute(REQUEST_KEYS)
     op.execute(RIGHTS_OF_REQUEST_KEYS)
     op.execute(INCIDENTS)
+    op.execute(PINGS)
     op.execute(PAGE_SESSIONS)
     op.execute(PAGE_VIEWS)
     op.execute(ONE_SIDE)
@@ -256,7 +271,8 @@ def downgrade() -> None:
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
     op.execute("ALTER TABLE rowcall.schedule_ticks DROP COLUMN alerts_checked_at")
-    op.execute("DROP TABLE rowcall.incidents")
+    op.execute("ALTER TABLE rowcall.job_definitions DROP COLUMN ping_url")
+    op.execute("DROP TABLE rowcall.incidents, rowcall.pings")
     op.execute("DROP TABLE rowcall.page_sessions, rowcall.page_views")
     op.execute("DROP TRIGGER job_runs_keys_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[])")

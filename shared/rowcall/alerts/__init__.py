@@ -6,15 +6,18 @@ The receivers are told once when an incident begins, and once when it has ended.
 from rowcall.alerts.conditions import Alert
 from rowcall.alerts.incidents import begin_test, list_incidents
 from rowcall.alerts.message import ALERT, compose
+from rowcall.alerts.pings import Pings, last_ping
 from rowcall.alerts.watch import Watch
 from rowcall.alerts.words import opened_title
 
 __all__ = [
     "ALERT",
     "Alert",
+    "Pings",
     "Watch",
     "begin_test",
     "compose",
+    "last_ping",
     "list_incidents",
     "opened_title",
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import psycopg2
 
 from rowcall.alerts.conditions import CONDITIONS, Alert, Limits, true_now
-from rowcall.alerts.incidents import CHECK_SECONDS, Change, changed, takes_turn
+from rowcall.alerts.incidents import Change, changed, takes_turn
 from rowcall.base.clock import elapsed
 from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing
 from rowcall.base.logs import LogEvent, log
@@ -22,17 +22,18 @@ from rowcall.job_types.declaration import PRIORITY_FIRST
 from rowcall.queue import enqueue_many
 from rowcall.queue.workers import silence
 
-# A worker asks this often whether it is its turn; with one worker, it then checks every CHECK_SECONDS.
-ASK_SECONDS = CHECK_SECONDS / 3
-
 
 @dataclass
 class Watch:
-    """The alerts that this process checks, and who is told."""
+    """The alerts that this process checks, and who is told.
+
+    It asks every `pause` seconds whether it is its turn.
+    """
 
     catalogue: Catalogue
     receivers: Sequence[Receiver]
     limits: Limits
+    pause: float
     _next: float = 0.0
     _refused: bool = False
     _alerts: frozenset[Alert] = field(init=False)
@@ -43,9 +44,10 @@ class Watch:
         self._alerts = frozenset(CONDITIONS) if self.receivers else frozenset({Alert.RUN_DIED} if told else ())
 
     @classmethod
-    def of(cls, settings: Settings, catalogue: Catalogue) -> Watch:
+    def of(cls, settings: Settings, catalogue: Catalogue, pause: float) -> Watch:
         """A watch with the receivers and limits of these settings."""
-        return cls(catalogue, settings.alert_receivers, Limits(settings.alert_due, silence(settings.heartbeat)))
+        limits = Limits(settings.alert_due, silence(settings.heartbeat))
+        return cls(catalogue, settings.alert_receivers, limits, pause)
 
     def check(self, connection: PgConnection) -> None:
         """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.
@@ -55,7 +57,7 @@ class Watch:
         """
         if not self._alerts or self._refused or elapsed() < self._next:
             return
-        self._next = elapsed() + ASK_SECONDS
+        self._next = elapsed() + self.pause
         try:
             with all_or_nothing(connection):
                 changes = self._check(connection)

@@ -10,7 +10,7 @@ import hmac
 import ipaddress
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -141,6 +141,20 @@ class HttpUrl:
         """The Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> tuple[bool, str, int]:
+        """Scheme, host and port."""
+        return self.secure, self.host, self.port
+
+    def below(self, name: str) -> HttpUrl:
+        """The URL of this name below the path; the query stays."""
+        path, mark, query = self.target.partition("?")
+        return replace(self, target=f"{path.rstrip('/')}/{name}{mark}{query}")
+
+    def asking(self, name: str, value: str) -> HttpUrl:
+        """The URL with one more parameter, which needs no escaping, in its query."""
+        return replace(self, target=f"{self.target}{'&' if '?' in self.target else '?'}{name}={value}")
 
     def __str__(self) -> str:
         return f"{'https' if self.secure else 'http'}://{self.authority}{self.target}"

@@ -45,6 +45,8 @@ class LogEvent(StrEnum):
     ALERTS_REFUSED = "alerts refused by the database"
     INCIDENT_OPENED = "incident opened"
     INCIDENT_ENDED = "incident ended"
+    PINGS_REFUSED = "pings refused by the database"
+    PING_FAILED = "ping failed"
     COUNTS_REFUSED = "counts refused by the database"
     RUN_RETURNED = "run returned"
     RUNS_UNSERVED = "due runs unserved"

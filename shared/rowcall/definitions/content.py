@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from marshmallow import fields, validate
 
 from rowcall.base.database import Row
-from rowcall.definitions.fields import TEXT, Duration, Payload, Text, WholeNumber, choice, declared
+from rowcall.definitions.fields import TEXT, Duration, Payload, PingUrl, Text, WholeNumber, choice, declared
 from rowcall.job_types import JobType
 from rowcall.queue.enqueue import Prepared, prepared
 from rowcall.schedule import CatchUp, Overlap, Rule, Times, names_time, rendered, zone_named
@@ -88,6 +89,10 @@ class Content:
         WholeNumber,
         "How many attempts each run has; null: the type's.",
         validate=validate.Range(1, 1000, error="must be a whole number from 1 to 1000"),
+    )
+    ping_url: str | None = declared(
+        partial(PingUrl, error_messages=TEXT),
+        "A URL of a service such as Healthchecks, which is told when a run begins, succeeds and fails; null: none.",
     )
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import marshmallow
 from marshmallow import fields
 
+from rowcall.base.endpoints import HttpUrl
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.schedule import duration
 from rowcall.schedule.fields import shown
@@ -58,6 +59,17 @@ class Payload(fields.Dict):
             raise self.make_error("invalid")
         plain: dict[Any, Any] = _plain(value, "payload", DEPTH - 1)
         return plain
+
+
+class PingUrl(fields.String):
+    """The URL of a service that waits for pings."""
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, *args, **kwargs)
+        try:
+            return str(HttpUrl.parse(text))
+        except ValueError as error:
+            raise marshmallow.ValidationError(f"must be {error}") from None
 
 
 Text = partial(fields.String, error_messages=TEXT)

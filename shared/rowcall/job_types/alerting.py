@@ -1,9 +1,10 @@
-"""The job type that tells receivers of incidents, and what it sends to whom."""
+"""The job types that tell receivers of incidents and services of runs, and what is sent to whom."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from marshmallow import Schema, fields, validate
@@ -30,6 +31,41 @@ SEND_ALERT = JobType(
     queue="maintenance",
     max_attempts=100,
     backoff=exponential(base=15, cap=900),
+)
+
+
+class PingEvent(StrEnum):
+    """What a ping says: that the whole works, or what has become of a definition's run."""
+
+    ALIVE = "alive"
+    START = "start"
+    SUCCESS = "success"
+    FAIL = "fail"
+
+
+class Ping(Schema):
+    """The event; for a run also the run and its definition."""
+
+    event = fields.String(required=True, validate=validate.OneOf([*PingEvent]))
+    definition_id = fields.Integer(strict=True, load_default=None, allow_none=True)
+    run_id = fields.Integer(strict=True, load_default=None, allow_none=True)
+
+
+def _ping_key(payload: Mapping[str, Any]) -> str:
+    return f"{payload['event']}:{payload['definition_id']}:{payload['run_id']}"
+
+
+# The last attempt gives up quietly: a service that hears nothing raises the alarm itself.
+PING = JobType(
+    "ping",
+    schema=Ping,
+    key=_ping_key,
+    unique="live",
+    scope="admin",
+    queue="maintenance",
+    max_attempts=5,
+    time_limit=60,
+    backoff=exponential(base=5, cap=60),
 )
 
 

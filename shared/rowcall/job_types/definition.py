@@ -30,6 +30,7 @@ class Definition:
     queue: str | None = None
     priority: int = 0
     max_attempts: int | None = None
+    ping_url: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

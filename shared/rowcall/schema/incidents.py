@@ -1,8 +1,8 @@
-"""The table of incidents: the periods in which an alert was true."""
+"""The tables of alerts: the periods in which one was true, and what the services that wait for pings were told."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Table, Text, text
+from sqlalchemy import BigInteger, Column, Index, Table, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rowcall.schema.columns import id_column, metadata, moment, storage
@@ -31,4 +31,19 @@ Index(
     incidents.c.subject,
     unique=True,
     postgresql_where=text("ended_at IS NULL"),
+)
+
+pings = Table(
+    "pings",
+    metadata,
+    # 0 for the dead man's switch of the whole.  No foreign key: a row of a definition that is gone does no harm.
+    Column("definition_id", BigInteger, primary_key=True, autoincrement=False),
+    # Which run of the definition began or ended last: its id, for an end also lease_no and status.
+    Column("begun", Text),
+    Column("ended", Text),
+    # Only the switch: when a ping was last enqueued, when one last finished, and its run.
+    moment("asked_at"),
+    moment("finished_at"),
+    Column("run_id", BigInteger),
+    info=storage(fillfactor=50),
 )

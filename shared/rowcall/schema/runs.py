@@ -46,6 +46,7 @@ job_definitions = Table(
     Column("queue", Text),
     Column("priority", SmallInteger, nullable=False, server_default=text("0")),
     Column("max_attempts", Integer),
+    Column("ping_url", Text),
     moment("paused_at"),
     Column("revision", Integer, nullable=False, server_default=text("1")),
     moment("next_run_at"),
@@ -67,6 +68,9 @@ job_definitions = Table(
 Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
 # To count paused definitions, for monitoring.
 Index("job_definitions_paused", job_definitions.c.id, postgresql_where=text("paused_at IS NOT NULL"))
+
+# To find the definitions whose runs a service waits for.  There are few.
+Index("job_definitions_pinged", job_definitions.c.id, postgresql_where=text("ping_url IS NOT NULL"))
 
 job_runs = Table(
     "job_runs",

@@ -3,7 +3,7 @@
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES
 from rowcall.schema.failure_counts import failure_counts
-from rowcall.schema.incidents import incidents
+from rowcall.schema.incidents import incidents, pings
 from rowcall.schema.many_runs import operation_refusals, operations
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
 from rowcall.schema.page_sessions import page_sessions, page_views
@@ -26,6 +26,7 @@ __all__ = [
     "operations",
     "page_sessions",
     "page_views",
+    "pings",
     "queues",
     "request_keys",
     "run_counts",

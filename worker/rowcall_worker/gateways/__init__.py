@@ -18,6 +18,7 @@ from rowcall_worker.gateways.charge import Charge, PaymentProvider
 if TYPE_CHECKING:
     from rowcall_worker.gateways.alerts import Alerts
     from rowcall_worker.gateways.mail import Mail
+    from rowcall_worker.gateways.pings import Pings
     from rowcall_worker.gateways.webhook import Webhook
 
 __all__ = ["Attachment", "Charge", "Gateways", "Written", "endpoint_secret"]
@@ -68,6 +69,13 @@ class Gateways:
         from rowcall_worker.gateways.alerts import Alerts
 
         return Alerts(self._settings, self.mail)
+
+    @cached_property
+    def pings(self) -> Pings:
+        """Calls services that raise an alarm when they hear nothing."""
+        from rowcall_worker.gateways.pings import Pings
+
+        return Pings(self._settings)
 
     @cached_property
     def payment(self) -> PaymentProvider:

@@ -1,4 +1,4 @@
-"""One HTTP exchange: a POST to an address that was chosen before, and its answer.
+"""One HTTP exchange: a request to an address that was chosen before, and its answer.
 
 The standard library's client is enough, and nothing else in it could surprise: it follows no redirect, reads no proxy
 from the environment, repeats nothing, unpacks nothing, and takes a connection that was made for it.  (urllib3 would
@@ -53,13 +53,14 @@ class Answer:
 
 
 @contextmanager
-def post(
+def exchange(
     url: HttpUrl,
     addresses: Sequence[Address],
     headers: Mapping[str, str],
     body: bytes,
     deadline: Deadline,
     context: ssl.SSLContext,
+    method: str = "POST",
 ) -> Iterator[Answer]:
     """Send the request and yield its answer, which can be read until the end of the block.
 
@@ -74,7 +75,7 @@ def post(
         raise Unavailable(f"{url.authority} could not be reached: {describe(error)}") from error
     with closing(connection):
         try:
-            connection.request("POST", url.target, body, {"Host": url.authority, "Connection": "close", **headers})
+            connection.request(method, url.target, body, {"Host": url.authority, "Connection": "close", **headers})
         except OSError as error:
             raise Unavailable(f"{url.authority} did not receive the whole request: {describe(error)}") from error
         try:

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from rowcall.base.endpoints import HttpUrl
 from rowcall.base.errors import Declined, KeyReused, OutcomeUnknown, Refused, Unavailable, Unusable, WrongCharge
 from rowcall_worker.gateways.charge import Charge
-from rowcall_worker.gateways.exchange import Answer, post
+from rowcall_worker.gateways.exchange import Answer, exchange
 from rowcall_worker.gateways.sockets import Deadline, resolve, trusting_the_system
 from rowcall_worker.gateways.words import describe, excerpt
 
@@ -64,7 +64,7 @@ class StripeLikeProvider:
             raise Unavailable(
                 f"the payment provider {self._url.host} cannot be resolved at the moment: {describe(error)}"
             ) from error
-        with post(self._url, addresses, headers, urlencode(form).encode(), deadline, self._context) as answer:
+        with exchange(self._url, addresses, headers, urlencode(form).encode(), deadline, self._context) as answer:
             body = answer.read(ANSWER_BYTES)
             if not 200 <= answer.status < 300:
                 _refuse(answer, body, idempotency_key)

@@ -20,7 +20,7 @@ from rowcall.base import endpoints
 from rowcall.base.endpoints import HttpUrl
 from rowcall.base.errors import Blocked, OutcomeUnknown, Refused, Unavailable, Unusable
 from rowcall_worker.gateways import addresses
-from rowcall_worker.gateways.exchange import Answer, post
+from rowcall_worker.gateways.exchange import Answer, exchange
 from rowcall_worker.gateways.sockets import Address, Deadline, resolve, trusting_the_system
 from rowcall_worker.gateways.words import describe, excerpt
 
@@ -76,11 +76,21 @@ class Webhook:
         target, reachable = self._find(url, deadline)
         return self._send(target, reachable, self._headers(target, event_id, body), body, deadline)
 
+    def ping(self, url: str) -> str:
+        """Call a URL without a body or a signature, and return how it was accepted; raises what `deliver` raises."""
+        deadline = Deadline(self._timeout, STEP_SECONDS)
+        target, reachable = self._find(url, deadline)
+        headers = {"User-Agent": "Rowcall"}
+        with exchange(target, reachable, headers, b"", deadline, self._context, method="GET") as answer:
+            if not 200 <= answer.status < 300:
+                _refuse(target, answer)
+            return f"HTTP {answer.status}"
+
     def _send(
         self, target: HttpUrl, reachable: Sequence[Address], headers: Mapping[str, str], body: bytes, deadline: Deadline
     ) -> str:
         """Send the checked and signed request."""
-        with post(target, reachable, headers, body, deadline, self._context) as answer:
+        with exchange(target, reachable, headers, body, deadline, self._context) as answer:
             if not 200 <= answer.status < 300:
                 _refuse(target, answer)
             return f"HTTP {answer.status}"

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rowcall.alerts import Watch
+from rowcall.alerts import Pings, Watch
 from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
@@ -22,6 +22,9 @@ from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 
 # The thread waits by the machine's clock, not the database's: if it wakes early, it must not tick in a tight loop.
 SHORTEST_PAUSE_SECONDS = 0.05
+
+# After how many polls it looks again whether alerts or pings are due.
+POLLS = 10
 
 
 @dataclass
@@ -34,6 +37,7 @@ class Scheduler:
     bound: int
     poll: float
     watch: Watch
+    pings: Pings
     deciding: bool = False
     _thread: threading.Thread | None = None
     _stopped: threading.Event = field(default_factory=threading.Event)
@@ -43,8 +47,9 @@ class Scheduler:
     @classmethod
     def of(cls, link: Link, worker: str, catalogue: Catalogue, settings: Settings) -> Scheduler:
         """A scheduler with these settings."""
-        watch = Watch.of(settings, catalogue)
-        return cls(link, worker, catalogue, settings.tick_bound, settings.poll, watch)
+        pause = POLLS * settings.poll
+        watch, pings = Watch.of(settings, catalogue, pause), Pings(settings.ping_url is not None, pause)
+        return cls(link, worker, catalogue, settings.tick_bound, settings.poll, watch, pings)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Start, as a daemon, because the next tick of any worker decides what this one leaves."""
@@ -112,6 +117,7 @@ class Scheduler:
         # Before the tick, which ends a silence.
         self.watch.check(connection)
         ticked = tick(connection, self.worker, self.catalogue, self.bound, self._resting)
+        self.pings.check(connection)
         if ticked.recorded:
             count_failures(connection)
         return ticked

@@ -49,6 +49,14 @@ class AlertSettings(GatewaySettings):
         None,
         "Address of the operator's page, such as `https://jobs.example.com/admin`, for links in alerts.",
     )
+    ping_url: HttpUrl | None = setting(
+        "ROWCALL_PING_URL",
+        HttpUrl.parse,
+        None,
+        "URL of a dead man's switch, which workers call each minute as long as schedules are decided and runs finish,"
+        " such as `https://hc-ping.com/...`. Set it for all workers.",
+        secret=True,
+    )
 
     @property
     def alert_receivers(self) -> tuple[Receiver, ...]:

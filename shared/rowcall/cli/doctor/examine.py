@@ -21,7 +21,7 @@ from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.doctor.grants import grants
 from rowcall.cli.doctor.health import examine_health, handlers
-from rowcall.cli.doctor.messages import alerts, emails
+from rowcall.cli.doctor.messages import alerts, emails, switch
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.cli.terminal.output import shown
 from rowcall.job_types import load_catalogue
@@ -143,6 +143,7 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
                 if not mismatch(schema_of(connection)):
                     yield grants(connection)
                     yield from examine_health(connection, catalogue)
+                    yield switch(connection, settings)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
         sentence = LOCKED if isinstance(error, LockNotAvailable) else redacted(str(error))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from rowcall.alerts import last_ping
+from rowcall.base.database import PgConnection
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
+from rowcall.cli.terminal.output import shown
 from rowcall.job_types.alerting import receivers_by_label
 from rowcall.job_types.catalogue import Catalogue
 
@@ -28,3 +31,13 @@ def alerts(settings: Settings, catalogue: Catalogue) -> Finding:
     of_all = ", ".join(receiver.label for receiver in settings.alert_receivers)
     named = f"{of_all} are told" if of_all else "only the receivers in on_dead of job types are told, of dead runs"
     return Finding("alerts", True, f"{named}; `rowcall alerts test` sends a test")
+
+
+def switch(connection: PgConnection, settings: Settings) -> Finding:
+    """Say whether a dead man's switch is set, and when its last ping finished."""
+    if settings.ping_url is None:
+        unset = "not set: nobody notices if nothing works any more; ROWCALL_PING_URL for all workers sets one"
+        return Finding("dead man's switch", True, unset)
+    last = last_ping(connection)
+    since = "no ping has finished yet" if last is None else f"the last ping finished at {shown(last)}"
+    return Finding("dead man's switch", True, f"{settings.ping_url.host} is called each minute; {since}")

@@ -1,0 +1,166 @@
+"""Pings: tell outside services each minute that the whole works, and when a definition's runs begin and end.
+
+A ping is a run, so it goes the way that it vouches for: a tick, an enqueue, a claim, a handler and a finish.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg2
+
+from rowcall.base.clock import elapsed
+from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing, fetch_all, fetch_one, fetch_value
+from rowcall.base.logs import LogEvent, log
+from rowcall.base.outages import is_outage, is_passing
+from rowcall.job_types.alerting import PING, PingEvent
+from rowcall.job_types.declaration import PRIORITY_FIRST
+from rowcall.queue import enqueue_many
+from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.workers import SILENCE_SECONDS
+from rowcall.status import FINAL, Status, sql_list
+
+# A little less than a minute, so that a worker which cron starts each minute never finds it a moment too early.
+ASK = """
+INSERT INTO rowcall.pings (definition_id, asked_at) VALUES (0, now())
+ON CONFLICT (definition_id) DO UPDATE SET asked_at = now()
+WHERE coalesce(pings.asked_at, '-infinity') < now() - interval '55 seconds'
+RETURNING definition_id
+"""
+
+# How long after the last ping that finished the switch is still called: long enough for a ping that is tried again.
+WELL = "interval '5 minutes'"
+
+IS_WELL = f"""
+SELECT pings.finished_at > now() - {WELL} AND schedule_ticks.ticked_at > now() - interval '{SILENCE_SECONDS} seconds'
+FROM rowcall.schedule_ticks LEFT JOIN rowcall.pings ON pings.definition_id = 0
+"""
+
+# In the transaction that finishes the ping: if the finish is refused, so is this.  The run before has done its duty.
+FINISHED = f"""
+WITH before AS (
+    SELECT run_id FROM rowcall.pings WHERE definition_id = 0
+), deleted AS (
+    DELETE FROM rowcall.job_runs USING before
+    WHERE job_runs.id = before.run_id AND job_runs.id <> %(run_id)s AND job_runs.status = '{Status.SUCCEEDED}'
+)
+INSERT INTO rowcall.pings (definition_id, finished_at, run_id) VALUES (0, now(), %(run_id)s)
+ON CONFLICT (definition_id) DO UPDATE SET finished_at = now(), run_id = %(run_id)s
+"""
+
+# How many of the newest runs of a definition are looked at.
+RECENT_MOST = 20
+
+# The newest run of each definition that has begun, and the newest that has ended, if they are not those that were told
+# last; an end before the last change of the definition is not told.  Uses job_definitions_pinged and
+# job_runs_occurrence.  Of two workers, the second waits for the row, and then finds nothing new.
+NEWS = f"""
+WITH newest AS MATERIALIZED (
+    SELECT definition.id AS definition_id, begun.id AS begun_id, ended.id AS ended_id, ended.status,
+        begun.id::text AS begun, ended.id || '/' || ended.lease_no || '/' || ended.status AS ended
+    FROM rowcall.job_definitions AS definition
+    LEFT JOIN LATERAL (
+        SELECT id FROM (
+            SELECT id, scheduled_for, started_at, finished_at FROM rowcall.job_runs
+            WHERE definition_id = definition.id ORDER BY scheduled_for DESC LIMIT {RECENT_MOST}
+        ) AS recent WHERE finished_at IS NULL AND started_at IS NOT NULL ORDER BY scheduled_for DESC LIMIT 1
+    ) AS begun ON true
+    LEFT JOIN LATERAL (
+        SELECT id, lease_no, status FROM (
+            SELECT id, lease_no, status, scheduled_for, finished_at FROM rowcall.job_runs
+            WHERE definition_id = definition.id ORDER BY scheduled_for DESC LIMIT {RECENT_MOST}
+        ) AS recent
+        WHERE status IN {sql_list(FINAL)} AND finished_at >= definition.updated_at
+        ORDER BY scheduled_for DESC LIMIT 1
+    ) AS ended ON true
+    WHERE definition.ping_url IS NOT NULL AND definition.removed_at IS NULL
+), told AS (
+    INSERT INTO rowcall.pings (definition_id, begun, ended)
+    SELECT definition_id, begun, ended FROM newest WHERE begun IS NOT NULL OR ended IS NOT NULL
+    ON CONFLICT (definition_id) DO UPDATE
+    SET begun = coalesce(excluded.begun, pings.begun), ended = coalesce(excluded.ended, pings.ended)
+    WHERE coalesce(excluded.begun <> coalesce(pings.begun, ''), false)
+        OR coalesce(excluded.ended <> coalesce(pings.ended, ''), false)
+    RETURNING definition_id
+)
+SELECT newest.definition_id, newest.begun_id, newest.ended_id, newest.status,
+    coalesce(newest.begun <> coalesce(before.begun, ''), false) AS has_begun,
+    coalesce(newest.ended <> coalesce(before.ended, ''), false) AS has_ended
+FROM told JOIN newest USING (definition_id) LEFT JOIN rowcall.pings AS before USING (definition_id)
+ORDER BY newest.definition_id
+"""
+
+PING_URL = "SELECT ping_url FROM rowcall.job_definitions WHERE id = %(definition_id)s AND removed_at IS NULL"
+
+LAST = "SELECT asked_at, finished_at FROM rowcall.pings WHERE definition_id = 0"
+
+
+@dataclass
+class Pings:
+    """Enqueues the pings that are due, looking for them every `pause` seconds.
+
+    `alive` says whether this process has a switch for the whole.
+    """
+
+    alive: bool
+    pause: float
+    _next: float = 0.0
+    _refused: bool = False
+
+    def check(self, connection: PgConnection) -> None:
+        """Enqueue what is due; what the database refuses must not hold up the schedules."""
+        if self._refused or elapsed() < self._next:
+            return
+        self._next = elapsed() + self.pause
+        try:
+            with all_or_nothing(connection):
+                self._check(connection)
+        except psycopg2.Error as error:
+            if is_outage(error):
+                raise
+            if is_passing(error):
+                return  # the next check tries again
+            self._refused = True
+            log().error(LogEvent.PINGS_REFUSED, error=error.diag.message_primary or str(error))
+
+    def _check(self, connection: Connection) -> None:
+        due = [_of(row, event) for row in fetch_all(connection, BY_INDEX + NEWS) for event in _events(row)]
+        if self.alive and fetch_all(connection, ASK):
+            due.append({"event": PingEvent.ALIVE})
+        if due:
+            enqueue_many(connection, PING, due, priority=PRIORITY_FIRST, created_by="alerts")
+
+
+def _events(row: Row) -> list[PingEvent]:
+    """An end and then a beginning: they are of two runs, the later of which has begun."""
+    ended = [PingEvent.SUCCESS if row["status"] == Status.SUCCEEDED else PingEvent.FAIL] if row["has_ended"] else []
+    return [*ended, *([PingEvent.START] if row["has_begun"] else [])]
+
+
+def _of(row: Row, event: PingEvent) -> dict[str, Any]:
+    run_id = row["begun_id" if event is PingEvent.START else "ended_id"]
+    return {"event": event, "definition_id": row["definition_id"], "run_id": run_id}
+
+
+def is_well(connection: Connection) -> bool:
+    """Whether a ping has finished lately, and a worker has ticked lately."""
+    return bool(fetch_value(connection, IS_WELL))
+
+
+def finished(connection: Connection, run_id: int) -> None:
+    """Record, with the success of this ping, that it finishes; delete the ping before it."""
+    fetch_all(connection, FINISHED, {"run_id": run_id})
+
+
+def ping_url(connection: Connection, definition_id: int) -> str | None:
+    """Return the URL of a definition; None if it has none any more."""
+    url: str | None = fetch_value(connection, PING_URL, {"definition_id": definition_id})
+    return url
+
+
+def last_ping(connection: Connection) -> datetime | None:
+    """Return when a ping of the whole last finished."""
+    row = fetch_one(connection, LAST)
+    return row["finished_at"] if row else None

@@ -1,0 +1,55 @@
+"""ping: tell an outside service that the whole works, or what has become of a definition's run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rowcall.alerts import pings
+from rowcall.base.errors import GatewayError
+from rowcall.base.logs import LogEvent, log
+from rowcall.job_types.alerting import PING, PingEvent
+from rowcall_worker.attempt.context import Run
+
+
+@PING.handler
+def ping(run: Run) -> dict[str, Any] | None:
+    """Call the service; nothing is recorded in the ledger, because repeating a ping does no harm."""
+    event = PingEvent(run.payload["event"])
+    if event is PingEvent.ALIVE:
+        _alive(run)
+        return None  # its transaction has written the result
+    with run.step() as connection:
+        url = pings.ping_url(connection, run.payload["definition_id"])
+    if url is None:
+        return {"answer": "the definition no longer has a ping_url"}
+    return {"answer": _called(run, lambda: run.gateways.pings.of_run(url, event, run.payload["run_id"]))}
+
+
+def _alive(run: Run) -> None:
+    """Call the switch if an earlier ping has finished lately; then finish, for the next one.
+
+    So the switch falls silent if runs can be begun but not finished.
+    """
+    own = run.gateways.pings.own
+    with run.step() as connection:
+        well = pings.is_well(connection)
+    if own is None:
+        answer = "ROWCALL_PING_URL is not set for this worker"
+    elif well:
+        answer = _called(run, lambda: run.gateways.pings.alive(own))
+    else:
+        answer = "not called: no earlier ping has finished within five minutes, or no worker has ticked lately"
+    with run.transaction({"answer": answer}) as connection:
+        pings.finished(connection, run.id)
+
+
+def _called(run: Run, call: Callable[[], str]) -> str:
+    """Call the service; its last attempt gives up quietly, because the service notices that it hears nothing."""
+    try:
+        return call()
+    except GatewayError as error:
+        if run.attempt < run.max_attempts and not error.permanent:
+            raise
+        log().warning(LogEvent.PING_FAILED, error=str(error), ping=run.payload["event"])
+        return f"failed: {error}"
