@@ -27,6 +27,7 @@ def test_a_definition_needs_nothing_but_its_job_type() -> None:
         "queue": None,
         "priority": 0,
         "max_attempts": None,
+        "ping_url": None,
     }
 
 
@@ -43,6 +44,7 @@ def test_every_field_that_is_sent_is_kept() -> None:
         "queue": "nights",
         "priority": -7,
         "max_attempts": 3,
+        "ping_url": "https://hc-ping.com/0b5c1f7a",
     }
     assert set(given) == set(SENT)
     kept = content(**given)

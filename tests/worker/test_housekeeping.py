@@ -40,7 +40,7 @@ def test_an_archive_that_cannot_be_written_fails_the_attempt_and_nothing_goes(
     with database.transaction(fresh_url) as connection:
         old = ended(connection, Status.DEAD, "91 days")["id"]
         run_id = queue.enqueue(connection, "prune_runs", {"archive": True}).run_id
-    assert "claimed 1, succeeded 0, failed 1" in rowcall(environment, "worker", "once").stdout
+    assert "claimed 1, succeeded 0, failed 1" in rowcall(environment, "worker", "once", "--limit", "1").stdout
     with database.transaction(fresh_url) as connection:
         assert f"the folder {tmp_path / 'file'} cannot be used" in row_of(connection, run_id)["last_error"]
         assert left(connection) == [old, run_id]

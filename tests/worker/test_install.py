@@ -34,6 +34,8 @@ SECRETS = {
     "ROWCALL_SMTP_URL": "smtps://me:hush-2@mail.example.com",
     "ROWCALL_WEBHOOK_SECRET": "whsec_aHVzaC0zaHVzaC0zaHVzaC0zaHVzaC0zaHVzaC0z",
     "ROWCALL_PAYMENT_KEY": "hush-4",
+    "ROWCALL_ALERT_WEBHOOKS": "https://chat.example.com/hush-hooks",
+    "ROWCALL_PING_URL": "https://hc-ping.com/hush-ping",
     "PGPASSWORD": "hush-5",
 }
 

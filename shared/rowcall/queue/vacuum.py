@@ -26,21 +26,21 @@ SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' (' || applicat
     '`SELECT pg_terminate_backend(' || pid || ')` ends it' AS remedy
 FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND coalesce(backend_xmin, backend_xid) IS NOT NULL
-    AND xact_start < now() - %(older)s
+    AND xact_start < now() - %(older)s::interval
 UNION ALL
 SELECT 'standby ' || quote_literal(application_name) || ' of ' || coalesce(usename, '?'), NULL, NULL,
     'end the oldest query on that standby, or set its hot_standby_feedback to off'
-FROM pg_stat_replication WHERE age(backend_xmin) > %(xids)s
+FROM pg_stat_replication WHERE age(backend_xmin) > %(xids)s::integer
 UNION ALL
 SELECT 'prepared transaction ' || quote_literal(gid), now() - prepared, NULL,
     '`ROLLBACK PREPARED ' || quote_literal(gid) || '` ends it'
-FROM pg_prepared_xacts WHERE database = current_database() AND prepared < now() - %(older)s
+FROM pg_prepared_xacts WHERE database = current_database() AND prepared < now() - %(older)s::interval
 UNION ALL
 SELECT 'replication slot ' || quote_literal(slot_name), NULL, NULL,
     CASE WHEN active THEN 'end the oldest query on the server that uses it, or let its consumer catch up'
     ELSE '`SELECT pg_drop_replication_slot(' || quote_literal(slot_name) || ')` ends it' END
 FROM pg_replication_slots
-WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s
+WHERE greatest(age(xmin), age(catalog_xmin)) > %(xids)s::integer
 ORDER BY 2 DESC NULLS LAST
 """
 

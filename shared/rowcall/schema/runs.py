@@ -46,7 +46,6 @@ job_definitions = Table(
     Column("queue", Text),
     Column("priority", SmallInteger, nullable=False, server_default=text("0")),
     Column("max_attempts", Integer),
-    Column("ping_url", Text),
     moment("paused_at"),
     Column("revision", Integer, nullable=False, server_default=text("1")),
     moment("next_run_at"),
@@ -56,6 +55,7 @@ job_definitions = Table(
     Column("managed_by", Text, nullable=False, server_default="api"),
     # The row of a removed definition stays, because its runs and occurrences refer to it.
     moment("removed_at"),
+    Column("ping_url", Text),
     one_of("catch_up_known", "catch_up", "skip", "latest", "all"),
     one_of("overlap_known", "overlap", "allow", "skip"),
     check("max_attempts_positive", "max_attempts > 0"),

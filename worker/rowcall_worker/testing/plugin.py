@@ -30,7 +30,7 @@ NO_APP = (
 MIGRATE = "rowcall_migrations.migrate:migrate"
 
 # The source of Rowcall, whose frames do not help to understand what it refuses.
-OWN_FOLDERS = (Path(settings.__file__).parents[1], Path(__file__).parents[1])
+OWN_FOLDERS = (Path(settings.__file__).parents[2], Path(__file__).parents[1])
 
 # No other process uses a database that is being made.
 LOCK_SECONDS = 3.0
