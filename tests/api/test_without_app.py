@@ -19,7 +19,8 @@ def test_a_job_type_of_the_example_is_unknown_and_the_answer_says_what_is_not_se
     assert [error["code"] for error in told(refused)["errors"]] == ["job-type-unknown"]
     sentence = (
         "there is no job type 'cleanup_nightly'; known here: carry_out_operation, expire_keys, noop, ping, prune_runs,"
-        " send_alert; ROWCALL_APP is not set, so only Rowcall's own job types are known; set it to the package that has yours"
+        " send_alert; ROWCALL_APP is not set, so only Rowcall's own job types are known; set it to the package that has"
+        " yours"
     )
     assert told(refused)["detail"] == sentence
     asked = rowcall(environment, "enqueue", "cleanup_nightly", '{"day": "2026-03-23"}')

@@ -110,9 +110,8 @@ def test_the_older_code_serves_and_works_on_while_the_newer_one_migrates(
     load.stop()
     assert set(load.statuses) == {200, 202}
     wait_until(lambda: succeeded(fresh_url) == len(load.run_ids), "every enqueued run is done")
-    done = asked(
-        fresh_url, "SELECT id FROM rowcall.job_runs WHERE status = 'succeeded' AND lease_no = 1 AND attempts = 1"
-    )
+    # A run that a busy worker gave back, because another could begin it, has a second lease and one attempt.
+    done = asked(fresh_url, "SELECT id FROM rowcall.job_runs WHERE status = 'succeeded' AND attempts = 1")
     assert sorted(row["id"] for row in done) == sorted(load.run_ids)
 
 
