@@ -5772,6 +5772,12 @@ WHERE greatest(age(xmin), age(catalog_xmin)) > :'xids'::integer
 ORDER BY 2 DESC NULLS LAST;
 ROLLBACK;
 
+-- rowcall.queue.vacuum: SEES_ALL
+-- PostgreSQL hides the transactions of other roles' sessions from a role without this one.
+BEGIN;
+SELECT pg_has_role('pg_read_all_stats', 'USAGE');
+ROLLBACK;
+
 -- rowcall.queue.views.audit: IN_ORDER
 -- Read in the order of an index, without sorting, whatever the statistics say.
 BEGIN;

@@ -40,6 +40,18 @@ def test_run_died_counts_the_dead_runs_of_the_last_hour_by_type_and_names_the_ne
     assert subjects(connection, Alert.RUN_DIED) == {"noop": {"runs": 7, "run_ids": ids[:1:-1]}}
 
 
+def test_run_died_finds_deaths_among_very_many_failures(connection: PgConnection) -> None:
+    died = die(connection, ago="10 min")
+    run = run_in(connection, Status.FAILED)
+    fetch_all(
+        connection,
+        "INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker)"
+        " SELECT %(id)s, number, 1, 'fail', 'w' FROM generate_series(1, 25000) AS number",
+        {"id": run["id"]},
+    )
+    assert subjects(connection, Alert.RUN_DIED) == {"noop": {"runs": 1, "run_ids": [died]}}
+
+
 def test_messages_that_cannot_be_sent_are_not_told_by_messages(connection: PgConnection) -> None:
     die(connection, "send_alert")
     assert subjects(connection, Alert.RUN_DIED) == {}

@@ -9,6 +9,7 @@ import pytest
 
 from rowcall.alerts import Watch, begin_test, list_incidents
 from rowcall.base import database
+from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.builtin import AnyPayload
@@ -139,14 +140,42 @@ def test_a_test_is_told_as_an_incident_and_ends_by_itself(connection: PgConnecti
     assert begin_test(connection, "cli:anna") is not None
 
 
-def test_a_check_that_the_database_refuses_holds_up_no_schedules(
-    connection: PgConnection, capfd: pytest.CaptureFixture[str]
+def test_a_check_that_the_database_refuses_holds_up_no_schedules_and_is_tried_again_later(
+    connection: PgConnection, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    die(connection)
     fetch_all(connection, "ALTER TABLE rowcall.incidents RENAME TO away")
     watch = Watch(catalogue(), (OPS,), LIMITS, pause=0)
     watch.check(connection)
     assert "alerts refused by the database" in capfd.readouterr().err
-    assert fetch_value(connection, "SELECT 1") == 1
+    fetch_all(connection, "ALTER TABLE rowcall.away RENAME TO incidents")
+    watch.check(connection)
+    assert messages(connection) == []
+    late = elapsed() + 301
+    monkeypatch.setattr("rowcall.alerts.watch.elapsed", lambda: late)
+    watch.check(connection)
+    assert len(messages(connection)) == 1
+
+
+def test_thousands_of_overdue_queues_are_a_hundred_incidents_and_one_message(connection: PgConnection) -> None:
+    fetch_all(
+        connection,
+        "INSERT INTO rowcall.job_runs (job_type, queue, run_at)"
+        " SELECT 'noop', 'tenant_' || number, now() - interval '1 hour' FROM generate_series(1, 11000) AS number",
+    )
+    [told] = check(connection)
+    alerts = [alert for alert, _ in open_now(connection)]
+    assert alerts.count("run_overdue") == 100
+    assert len(told["opened"]) == len(alerts)
+
+
+def test_a_test_is_told_to_everyone_who_can_be_told(connection: PgConnection) -> None:
+    billing = JobType("bill", schema=AnyPayload, on_dead="billing@example.com")
+    begin_test(connection, "cli:anna")
+    assert [told["to"] for told in check(connection, (OPS,), known(billing))] == [
+        "ops@example.com",
+        "billing@example.com",
+    ]
 
 
 def begin_tests_are_deleted_ninety_days_after_their_end(connection: PgConnection) -> None:

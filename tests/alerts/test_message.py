@@ -120,3 +120,11 @@ def test_many_incidents_are_one_message_that_spells_out_twenty_of_them(connectio
     assert told.subject == "[Rowcall production] 1 run of type_00 died, and 22 more"
     assert len(told.incidents) == 20
     assert told.text.endswith("and 3 more: rowcall alerts list\n")
+
+
+@pytest.mark.parametrize("subject", ["prepared transaction 'a\nb'", "x" * 5000])
+def test_a_subject_is_one_short_line_whatever_it_is_about(connection: PgConnection, subject: str) -> None:
+    incident = begun(connection, Alert.VACUUM_HELD_BACK, subject)
+    told = compose(connection, {"opened": [incident], "ended": []}, "production", None)
+    assert told.subject.isprintable()
+    assert len(told.subject) <= 200

@@ -121,6 +121,24 @@ def test_a_receiver_that_failed_gets_the_same_message_again_under_the_same_id(sh
     assert first.body == second.body
 
 
+def test_a_worker_without_the_url_of_a_receiver_leaves_the_message_to_one_that_has_it(
+    shop: Shop, mail: MailServer, chat: WebServer
+) -> None:
+    dead_run(shop)
+    shop.ask_many("noop", [{}])
+    url = shop.environment.pop("ROWCALL_ALERT_WEBHOOKS")
+    # The first worker enqueues both messages, and performs none of them.
+    environment = {**shop.environment, "ROWCALL_ALERT_WEBHOOKS": url}
+    assert rowcall(environment, "worker", "once", "--types", "noop").returncode == 0
+    shop.environment["ROWCALL_ALERT_EMAILS"] = "others@example.com"
+    assert "this worker has no URL of 127.0.0.1#" in once(shop)
+    assert [kept.recipients for kept in mail.mails] == [["ops@example.com"]]
+    assert chat.requests == []
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_alert' AND status = 'failed'")
+    assert rowcall(environment, "worker", "once").returncode == 0
+    assert len(chat.requests) == 1
+
+
 def test_the_death_of_the_worker_that_checks_loses_no_alert_and_doubles_none(shop: Shop, mail: MailServer) -> None:
     dead_run(shop)
     once(shop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rowcall_api.routes import metrics
+from rowcall_worker.runtime.counts.metrics import ALL
 from tests.reference.markdown import head, table
 
 
@@ -15,11 +16,26 @@ def page() -> str:
         ("rowcall_effects_unknown", "`kind`", metrics.EFFECTS_UNKNOWN),
         *((gauge.name, "", gauge.meaning) for gauge in metrics.OF_THE_WHOLE),
     ]
-    lines = head("Metrics", "`api/rowcall_api/routes/metrics.py`")
+    of_workers = [(one.name, ", ".join(f"`{label}`" for label in one.labels), one.meaning) for one in ALL]
+    lines = head("Metrics", "`api/rowcall_api/routes/metrics.py` and `worker/rowcall_worker/runtime/counts/metrics.py`")
     lines += [
+        "[Monitoring](../monitoring.md) has alert rules and a dashboard for them.",
+        "",
+        "## Of the API",
+        "",
         "`GET /metrics` serves these gauges in the format of Prometheus, to a key with the scope `read`, or to",
         "everyone if `ROWCALL_METRICS_PUBLIC` is on.",
         "",
-        *table(("metric", "label", "meaning"), ((f"`{name}`", label, meaning) for name, label, meaning in rows)),
+        *_listed(rows),
+        "",
+        "## Of a worker",
+        "",
+        "`rowcall worker run --metrics-port PORT` serves these, from its memory, without a key.",
+        "",
+        *_listed(of_workers),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _listed(rows: list[tuple[str, str, str]]) -> list[str]:
+    return table(("metric", "label", "meaning"), ((f"`{name}`", label, meaning) for name, label, meaning in rows))

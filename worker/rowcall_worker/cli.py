@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
@@ -63,7 +64,13 @@ def worker_command() -> None:
 @click.option(
     "--processes", type=click.IntRange(1, 64), default=1, show_default=True, help="Number of worker processes."
 )
-def run_command(processes: int, **options: Any) -> None:
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve metrics on this port, and with --processes on the next ports too.  [default:"
+    " ROWCALL_WORKER_METRICS_PORT]",
+)
+def run_command(processes: int, metrics_port: int | None, **options: Any) -> None:
     """Keep performing due runs until SIGTERM, Ctrl-C or a closed terminal; running handlers may finish.
 
     Another SIGTERM or Ctrl-C, more than a second later, stops at once, and names the runs that are left until their
@@ -72,9 +79,17 @@ def run_command(processes: int, **options: Any) -> None:
     if processes > 1:
         from rowcall_worker.runtime.supervisor import supervise_processes
 
-        supervise_processes(processes)
+        supervise_processes([_port_of(number, metrics_port) for number in range(processes)])
     else:
-        _work(once=False, **options)
+        _work(once=False, metrics_port=metrics_port, **options)
+
+
+def _port_of(number: int, metrics_port: int | None) -> list[str]:
+    """Return the option with which a process of several serves its metrics: each needs a port of its own."""
+    first = settings.read().worker_metrics_port if metrics_port is None else metrics_port
+    if first is None:
+        return []
+    return ["--metrics-port", str(first + number if first else 0)]
 
 
 @worker_command.command("once")
@@ -115,17 +130,40 @@ def once_command(
 
 
 def _work(
-    once: bool, concurrency: int | None, grace: float | None, queues: str | None, types: str | None, **bounds: Any
+    once: bool,
+    concurrency: int | None,
+    grace: float | None,
+    queues: str | None,
+    types: str | None,
+    metrics_port: int | None = None,
+    **bounds: Any,
 ) -> Report:
     chosen = _settings(grace)
     logs.configure(chosen)
     given = {name: value for name, value in bounds.items() if value is not None}
     task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **given)
     with database_url(chosen) as url:
-        report = Worker(chosen, url, task).work()
+        worker = Worker(chosen, url, task)
+        with nullcontext() if once else _metrics(worker, chosen, metrics_port):
+            report = worker.work()
         if once and chosen.app is None:
             _warn_of_unserved(url, chosen)
         return report
+
+
+def _metrics(worker: Worker, chosen: Settings, metrics_port: int | None) -> AbstractContextManager[object]:
+    """Serve the worker's metrics, if a port is set."""
+    port = chosen.worker_metrics_port if metrics_port is None else metrics_port
+    if port is None:
+        return nullcontext()
+    # Imported here, because few workers serve metrics.
+    from rowcall_worker.runtime.counts.metrics import WorkerFigures
+    from rowcall_worker.runtime.counts.metrics_server import serving
+    from rowcall_worker.runtime.counts.totals import Totals
+
+    totals = worker.in_flight.counter.totals = Totals()
+    figures = WorkerFigures(worker.id, worker.in_flight, worker.outage, totals)
+    return serving(chosen.worker_metrics_host, port, figures.rendered)
 
 
 def _warn_of_unserved(url: str, chosen: Settings) -> None:

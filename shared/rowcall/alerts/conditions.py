@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any, NamedTuple
 
 from rowcall import definitions, effects
@@ -14,7 +15,6 @@ from rowcall.job_types.alerting import SEND_ALERT
 from rowcall.queue import vacuum, workers
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.views.stats import EXAMINED_MOST
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
 
@@ -50,6 +50,12 @@ class Limits:
 
 # How many of the dead runs a message names.
 NAMED_MOST = 5
+
+# How many failed attempts are examined for deaths, so that the check stays cheap while very many fail.
+EXAMINED_MOST = 200_000
+
+# How many subjects of one alert become incidents; with more of them, more messages would not help.
+SUBJECTS_MOST = 100
 
 # Uses job_attempts_failed, for the latest attempts of the hour, as in the view of dead runs.  A run that was retried
 # since is not dead.  Runs that tell receivers are left out: an alert about them would go the same way.
@@ -179,10 +185,10 @@ CONDITIONS: Mapping[Alert, Condition] = {
 
 
 def true_now(connection: Connection, alerts: frozenset[Alert], limits: Limits) -> list[Active]:
-    """Return what is true now among these alerts."""
+    """Return what is true now among these alerts, for at most SUBJECTS_MOST subjects of each."""
     return [
         Active(alert, subject, details)
         for alert, condition in CONDITIONS.items()
         if alert in alerts
-        for subject, details in condition(connection, limits)
+        for subject, details in islice(condition(connection, limits), SUBJECTS_MOST)
     ]

@@ -16,6 +16,9 @@ from rowcall.job_types.alerting import Message
 # round, an alert would be lost.
 ALERT = EffectKind("alert", policy="at_least_once")
 
+# Mail servers accept longer subjects, and nobody reads them.
+SUBJECT_CHARACTERS = 200
+
 # A message spells out this many incidents, and counts the others.
 TOLD_MOST = 20
 
@@ -30,7 +33,13 @@ def compose(connection: Connection, payload: Mapping[str, Any], environment: str
     if left:
         blocks.append(f"and {left:,} more: rowcall alerts list")
     where = environment or (rows[0]["database"] if rows else "")
-    return Message(f"[Rowcall {where}] {_subject(told, left)}", "\n\n".join(blocks) + "\n", told)
+    return Message(_one_line(f"[Rowcall {where}] {_subject(told, left)}"), "\n\n".join(blocks) + "\n", told)
+
+
+def _one_line(text: str) -> str:
+    """Make a subject of a text that may contain the name of a role or a transaction, as odd as PostgreSQL allows."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    return line if len(line) <= SUBJECT_CHARACTERS else f"{line[: SUBJECT_CHARACTERS - 3]}..."
 
 
 def _subject(told: Sequence[Mapping[str, Any]], left: int) -> str:

@@ -13,6 +13,7 @@ import psycopg2
 
 from rowcall.base.clock import elapsed
 from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing, fetch_all, fetch_one, fetch_value
+from rowcall.base.errors import RowcallError, message_of
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
 from rowcall.job_types.alerting import PING, PingEvent
@@ -49,6 +50,9 @@ WITH before AS (
 INSERT INTO rowcall.pings (definition_id, finished_at, run_id) VALUES (0, now(), %(run_id)s)
 ON CONFLICT (definition_id) DO UPDATE SET finished_at = now(), run_id = %(run_id)s
 """
+
+# A refused check is tried again after this time, because an operator may have mended its cause.
+REFUSED_SECONDS = 300.0
 
 # How many of the newest runs of a definition are looked at.
 RECENT_MOST = 20
@@ -107,23 +111,21 @@ class Pings:
     alive: bool
     pause: float
     _next: float = 0.0
-    _refused: bool = False
 
     def check(self, connection: PgConnection) -> None:
         """Enqueue what is due; what the database refuses must not hold up the schedules."""
-        if self._refused or elapsed() < self._next:
+        if elapsed() < self._next:
             return
         self._next = elapsed() + self.pause
         try:
             with all_or_nothing(connection):
                 self._check(connection)
-        except psycopg2.Error as error:
+        except (psycopg2.Error, RowcallError) as error:
             if is_outage(error):
                 raise
-            if is_passing(error):
-                return  # the next check tries again
-            self._refused = True
-            log().error(LogEvent.PINGS_REFUSED, error=error.diag.message_primary or str(error))
+            if not is_passing(error):
+                self._next = elapsed() + REFUSED_SECONDS
+                log().error(LogEvent.PINGS_REFUSED, error=message_of(error))
 
     def _check(self, connection: Connection) -> None:
         due = [_of(row, event) for row in fetch_all(connection, BY_INDEX + NEWS) for event in _events(row)]

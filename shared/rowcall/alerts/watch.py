@@ -12,15 +12,19 @@ from rowcall.alerts.conditions import CONDITIONS, Alert, Limits, true_now
 from rowcall.alerts.incidents import Change, changed, takes_turn
 from rowcall.base.clock import elapsed
 from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing
+from rowcall.base.errors import RowcallError, message_of
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
-from rowcall.base.receivers import Receiver
+from rowcall.base.receivers import Receiver, unique
 from rowcall.base.settings import Settings
 from rowcall.job_types import Catalogue
 from rowcall.job_types.alerting import SEND_ALERT
 from rowcall.job_types.declaration import PRIORITY_FIRST
 from rowcall.queue import enqueue_many
 from rowcall.queue.workers import silence
+
+# A refused check is tried again after this time, because an operator may have mended its cause.
+REFUSED_SECONDS = 300.0
 
 
 @dataclass
@@ -35,7 +39,6 @@ class Watch:
     limits: Limits
     pause: float
     _next: float = 0.0
-    _refused: bool = False
     _alerts: frozenset[Alert] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,22 +55,20 @@ class Watch:
     def check(self, connection: PgConnection) -> None:
         """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.
 
-        If the database refuses it, perhaps because the grants are older than the table, this process checks no more:
-        a broken check must not hold up the schedules.
+        A check that is refused, perhaps because the grants are older than the table, must not hold up the schedules.
         """
-        if not self._alerts or self._refused or elapsed() < self._next:
+        if not self._alerts or elapsed() < self._next:
             return
         self._next = elapsed() + self.pause
         try:
             with all_or_nothing(connection):
                 changes = self._check(connection)
-        except psycopg2.Error as error:
+        except (psycopg2.Error, RowcallError) as error:
             if is_outage(error):
                 raise
-            if is_passing(error):
-                return  # the next check tries again
-            self._refused = True
-            log().error(LogEvent.ALERTS_REFUSED, error=error.diag.message_primary or str(error))
+            if not is_passing(error):
+                self._next = elapsed() + REFUSED_SECONDS
+                log().error(LogEvent.ALERTS_REFUSED, error=message_of(error))
             return
         for row in changes:
             event = LogEvent.INCIDENT_OPENED if row["change"] == Change.OPENED else LogEvent.INCIDENT_ENDED
@@ -91,8 +92,11 @@ class Watch:
             enqueue_many(connection, SEND_ALERT, payloads, priority=PRIORITY_FIRST, created_by="alerts")
 
     def _receivers_of(self, incident: Row) -> Sequence[Receiver]:
-        """Return who is told: of dead runs, the receivers of their type, if it has any."""
+        """Return who is told: of dead runs, the receivers of their type, if it has any; of a test, everyone."""
         name = incident["subject"]
+        if incident["alert"] == Alert.TEST:
+            of_types = [receiver for kind in self.catalogue.values() for receiver in kind.on_dead_receivers]
+            return unique([*self.receivers, *of_types])
         if incident["alert"] == Alert.RUN_DIED and name in self.catalogue:
             return self.catalogue[name].on_dead_receivers or self.receivers
         return self.receivers

@@ -102,7 +102,7 @@ def _failing(incident: Incident) -> Told:
     found = incident.details
     return Told(
         f"{found['failed']} of the last {found['ended']} attempts of {incident.subject} failed",
-        ["Within the last 15 minutes; by error: rowcall failures --since 1h"],
+        ["Within the last 15 minutes; by error: rowcall failures"],
     )
 
 

@@ -11,7 +11,10 @@ from rowcall.base.errors import PortInUse
 BACKLOG = 256
 
 
-def listen(host: str, port: int) -> socket.socket:
+API_REMEDY = "choose another with --port or ROWCALL_API_PORT (0 picks a free port)"
+
+
+def listen(host: str, port: int, who: str = "the API", remedy: str = API_REMEDY) -> socket.socket:
     """Open a port (0 picks a free one); called before anything else starts, so that a port in use is reported first."""
     try:
         return socket.create_server(
@@ -19,10 +22,7 @@ def listen(host: str, port: int) -> socket.socket:
         )
     except OSError as error:
         reason = str(error.strerror).partition(" (while ")[0]  # Python repeats the address
-        raise PortInUse(
-            f"the API cannot listen on {host}:{port}: {reason}; choose another with --port or ROWCALL_API_PORT"
-            " (0 picks a free port)"
-        ) from None
+        raise PortInUse(f"{who} cannot listen on {host}:{port}: {reason}; {remedy}") from None
 
 
 def url_of(listener: socket.socket, host: str) -> str:

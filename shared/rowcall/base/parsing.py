@@ -58,6 +58,8 @@ class Setting:
             return "(set, not shown)"
         if isinstance(value, bool):
             return "on" if value else "off"
+        if isinstance(value, tuple):
+            return ", ".join(map(str, value))
         unit = self.unit.removesuffix("s") if value == 1 else self.unit
         return f"{value:g} {unit}".strip() if isinstance(value, float) else str(value)
 

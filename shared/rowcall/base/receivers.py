@@ -50,6 +50,8 @@ def addresses(text: str) -> tuple[Receiver, ...]:
 
 def urls(text: str) -> tuple[Receiver, ...]:
     """Parse URLs, separated by spaces."""
+    if any(word.endswith(",") or ",http" in word for word in text.split()):
+        raise ValueError("URLs separated by spaces, without commas between them")
     try:
         return unique(Receiver(url=HttpUrl.parse(word)) for word in text.split())
     except ValueError as error:

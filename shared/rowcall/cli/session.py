@@ -21,6 +21,9 @@ from rowcall.base.redaction import redacted
 from rowcall.local_postgres.url import database_url
 from rowcall.schema import check_revision
 
+# Longer than the names of users.
+USER_CHARACTERS = 100
+
 
 @contextmanager
 def command_transaction() -> Iterator[PgConnection]:
@@ -74,6 +77,8 @@ def needs_rights_of(who: str) -> Iterator[None]:
 def operator() -> Operator:
     """Return the user who runs the command, by number if it has no name, as in some containers."""
     try:
-        return Operator(f"cli:{getpass.getuser()}")
+        # From the environment, so it may be anything.
+        name = "".join(letter if letter.isprintable() else "?" for letter in getpass.getuser())[:USER_CHARACTERS]
     except (KeyError, OSError):
-        return Operator(f"cli:{os.getuid()}")
+        name = str(os.getuid())
+    return Operator(f"cli:{name}")

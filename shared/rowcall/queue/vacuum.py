@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from rowcall.base.database import Connection, Row, fetch_all
+from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 
 OLD = timedelta(hours=1)
 # A slot and a standby have no start time; they count as old after this many transactions.
@@ -53,3 +53,12 @@ def bloated(connection: Connection) -> list[Row]:
 def holding_back(connection: Connection, older: timedelta = OLD, xids: int = OLD_XIDS) -> list[Row]:
     """Return who holds vacuum back, the longest first, with the remedy."""
     return fetch_all(connection, HOLDING, {"older": older, "xids": xids})
+
+
+# PostgreSQL hides the transactions of other roles' sessions from a role without this one.
+SEES_ALL = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+
+
+def sees_all_sessions(connection: Connection) -> bool:
+    """Whether `holding_back` finds the sessions of other roles."""
+    return bool(fetch_value(connection, SEES_ALL))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,11 @@ def test_they_cannot_be_changed_afterwards() -> None:
         ("ROWCALL_TRUSTED_PROXIES", "10.0.0.1/8", "addresses or networks such as 192.0.2.7 or 10.0.0.0/8"),
         ("ROWCALL_TRUSTED_PROXIES", "proxy.example", "addresses or networks such as 192.0.2.7 or 10.0.0.0/8"),
         ("ROWCALL_TRUSTED_PROXIES", "10.0.0.0/8 all", "addresses or networks such as 192.0.2.7 or 10.0.0.0/8"),
+        ("ROWCALL_ALERT_EMAILS", "ops@example.com, dev", "email addresses such as ops@example.com"),
+        ("ROWCALL_ALERT_DUE", "10", "a number from 60 to 604800"),
+        ("ROWCALL_PAGE_URL", "jobs.example.com/admin", "a URL such as https://example.com/hooks"),
+        ("ROWCALL_PAGE_URL", "https://jobs.example.com/admin?x=1", "a URL without a query, such as"),
+        ("ROWCALL_WORKER_METRICS_PORT", "99999", "a whole number from 0 to 65535"),
         ("ROWCALL_POSTGRES", "oracle", "one of auto, machine, wheel"),
         ("ROWCALL_APP", "my shop", "the name of a Python package"),
         ("ROWCALL_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
@@ -54,7 +60,7 @@ def test_they_cannot_be_changed_afterwards() -> None:
     ],
 )
 def test_a_wrong_value_names_the_variable_what_it_was_and_what_it_must_be(variable: str, text: str, must: str) -> None:
-    with pytest.raises(SettingsError, match=f"{variable} is '{text}' and must be {must}"):
+    with pytest.raises(SettingsError, match=f"{variable} is '{re.escape(text)}' and must be {must}"):
         settings.read({variable: text})
 
 
@@ -87,6 +93,9 @@ def test_half_of_what_a_gateway_needs_is_told_at_the_start(alone: str, value: st
     ("variable", "text"),
     [
         ("ROWCALL_SMTP_URL", "ftp://ada:hush@mail.example.com"),
+        ("ROWCALL_ALERT_WEBHOOKS", "https://chat.example.com/hush, https://chat.example.com/other"),
+        ("ROWCALL_ALERT_WEBHOOKS", "chat.example.com/hush"),
+        ("ROWCALL_PING_URL", "hc-ping.com/hush"),
         ("ROWCALL_WEBHOOK_SECRET", "hush"),
         ("ROWCALL_PAYMENT_KEY", "hush hush"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.base.errors import Unusable
+from rowcall.base.errors import Unavailable
 from rowcall.base.receivers import Receiver
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
@@ -26,11 +26,16 @@ class Alerts:
         self._receivers: Mapping[str, Receiver] = receivers_by_label(settings, catalogue())
 
     def receiver(self, label: str) -> Receiver:
-        """Return the receiver with this label; raise Unusable if it no longer receives alerts."""
+        """Return the receiver with this label; an address needs no setting here, a URL does.
+
+        In a deploy, and where several apps share a database, another worker may have the setting: so it is tried again.
+        """
+        if "@" in label:
+            return Receiver(address=label)
         if label not in self._receivers:
-            raise Unusable(
-                f"{label} receives no alerts any more, or this worker has other settings: check ROWCALL_ALERT_EMAILS,"
-                " ROWCALL_ALERT_WEBHOOKS and on_dead of job types"
+            raise Unavailable(
+                f"this worker has no URL of {label}: if it should receive alerts, set ROWCALL_ALERT_WEBHOOKS for all"
+                " workers, or start a worker of the app whose on_dead names it"
             )
         return self._receivers[label]
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 import psycopg2
 
 from rowcall.base import database
+from rowcall.base.clock import elapsed
 from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.logs import LogEvent, log
@@ -36,8 +37,15 @@ class Outage:
     def __init__(self) -> None:
         self.answers = Answers()
         self.epoch = 0
+        # When a statement of each part of the worker last succeeded.
+        self.worked_at: dict[str, float] = {}
         self._logged = False
         self._lock = threading.Lock()
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the database is away, as far as this process knows."""
+        return self._logged
 
     def begins(self, epoch: int, error: Exception) -> None:
         """Record that a connection of this epoch was lost."""
@@ -105,6 +113,7 @@ class Link:
     def works(self) -> None:
         """Record that a statement succeeded."""
         self._pause = 0.0
+        self._outage.worked_at[self._name.rpartition(" ")[2]] = elapsed()
         self._outage.ends(self._epoch)
 
     def lost(self, error: Exception) -> float:

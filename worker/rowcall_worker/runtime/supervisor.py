@@ -16,14 +16,15 @@ from rowcall.base.errors import RowcallError
 POLL_SECONDS = 0.1
 
 
-def supervise_processes(count: int) -> None:
-    """Start this command line `count` times with one process each, pass signals on, and wait for all to end.
+def supervise_processes(options: Sequence[Sequence[str]]) -> None:
+    """Start this command line once for each of these further options, pass signals on, and wait for all to end.
 
     If a process ends by itself, stop the others too, so that the service manager restarts all of them.
     """
     single = own_command(*sys.argv[1:], "--processes", "1")
     children = [
-        subprocess.Popen(single, preexec_fn=dies_with_us(signal.SIGTERM), start_new_session=True) for _ in range(count)
+        subprocess.Popen([*single, *own], preexec_fn=dies_with_us(signal.SIGTERM), start_new_session=True)
+        for own in options
     ]
     asked = _pass_on(children)
     while all(child.poll() is None for child in children):

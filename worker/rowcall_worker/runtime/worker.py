@@ -72,15 +72,15 @@ class Worker:
         handlers = load_handlers(types, settings.app)
         leases = {name: job_type.lease or settings.lease for name, job_type in served.items()}
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
-        self._outage = Outage()
+        self.outage = Outage()
         self.in_flight = InFlight(task.concurrency, task.limit)
         self._isolation = Isolation(served, url)
-        runner = Runner.of(handlers, Connections(url, self._outage.answers, patience), settings)
+        runner = Runner.of(handlers, Connections(url, self.outage.answers, patience), settings)
         attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
         self._executor = Executor(self.in_flight, attempts)
         # The thread that waits for a child enforces the limit of an isolated type.
         limits = {name: known.time_limit for name, known in served.items() if known.time_limit and not known.isolated}
-        self._watchdog = Watchdog(self.in_flight, self._executor, limits, self._outage.answers)
+        self._watchdog = Watchdog(self.in_flight, self._executor, limits, self.outage.answers)
         # The shortest lease must survive two failed heartbeats.
         self._interval = interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
         self._completer = Completer(self.in_flight, types)
@@ -113,7 +113,7 @@ class Worker:
         self._scheduler = Scheduler.of(self._link("scheduler"), self.id, types, settings)
 
     def _link(self, purpose: str, patience: float | None = None, tolerant: bool = False) -> Link:
-        return Link(self._url, f"rowcall worker {purpose}", self._outage, patience or self._patience, tolerant)
+        return Link(self._url, f"rowcall worker {purpose}", self.outage, patience or self._patience, tolerant)
 
     def work(self) -> Report:
         """Work until asked to stop; with `once`, until nothing is due or a limit is reached."""

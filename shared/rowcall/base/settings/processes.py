@@ -120,6 +120,18 @@ class ProcessSettings:
         "How long running handlers may continue after a worker gets the signal to stop.",
         unit="seconds",
     )
+    worker_metrics_port: int | None = setting(
+        "ROWCALL_WORKER_METRICS_PORT",
+        PORT,
+        None,
+        "Port on which `rowcall worker run` serves its metrics; 0 picks a free port. Without it, it serves none.",
+    )
+    worker_metrics_host: str = setting(
+        "ROWCALL_WORKER_METRICS_HOST",
+        str.strip,
+        "127.0.0.1",
+        "Address on which a worker serves its metrics. They need no key, and contain no payloads.",
+    )
     tick_bound: int = setting(
         "ROWCALL_TICK_BOUND",
         number(int, 1, 100_000),

@@ -15,7 +15,7 @@ from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
 from rowcall.effects.kinds import TABLES
 from rowcall.job_types.catalogue import Catalogue
-from rowcall.queue.vacuum import OLD, OLD_XIDS, bloated, holding_back
+from rowcall.queue.vacuum import OLD, OLD_XIDS, bloated, holding_back, sees_all_sessions
 from rowcall.queue.views.stats import EXAMINED_MOST, dead_lately
 from rowcall.status import Event, Status, sources_of
 
@@ -196,7 +196,9 @@ def holding(connection: PgConnection, older: timedelta = OLD, xids: int = OLD_XI
     """Whether something keeps vacuum from removing dead rows."""
     rows = holding_back(connection, older, xids)
     if not rows:
-        return Finding("vacuum", True, "no old transaction or replication slot holds it back")
+        hidden = "; sessions of other roles are hidden from this role, which lacks pg_read_all_stats"
+        seen = "" if sees_all_sessions(connection) else hidden
+        return Finding("vacuum", True, f"no old transaction or replication slot holds it back{seen}")
     return Finding("vacuum", False, "; ".join(map(_held, rows)))
 
 

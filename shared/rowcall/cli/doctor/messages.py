@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rowcall.alerts import last_ping
-from rowcall.base.database import PgConnection
+from rowcall.base.database import PgConnection, fetch_one
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
@@ -17,6 +19,26 @@ def emails(settings: Settings) -> Finding:
         message = f"written to {settings.mail_folder}, not sent: set ROWCALL_SMTP_URL to send them"
         return Finding("emails", True, message)
     return Finding("emails", True, f"will be sent through {settings.smtp.host} (not tried)")
+
+
+# How long after the last check something must be wrong, and when a tick shows that a worker is there to check.
+UNCHECKED = """
+SELECT alerts_checked_at FROM rowcall.schedule_ticks
+WHERE coalesce(alerts_checked_at, '-infinity') < now() - interval '6 minutes'
+    AND ticked_at > now() - interval '1 minute' AND worker IS NOT NULL
+"""
+
+
+def unchecked(connection: PgConnection, settings: Settings, catalogue: Catalogue) -> Iterator[Finding]:
+    """Find that workers tick and do not check the alerts that are set here."""
+    if not receivers_by_label(settings, catalogue):
+        return
+    row = fetch_one(connection, UNCHECKED)
+    if row is not None:
+        last = row["alerts_checked_at"]
+        since = "workers tick, but none has ever checked them" if last is None else f"last checked at {shown(last)}"
+        remedy = "set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers, and look for `alerts refused` in"
+        yield Finding("alerts", False, f"{since}: {remedy} their logs")
 
 
 def alerts(settings: Settings, catalogue: Catalogue) -> Finding:

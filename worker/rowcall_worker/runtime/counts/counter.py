@@ -13,6 +13,7 @@ from rowcall.base.logs import LogEvent, log
 from rowcall.queue.series.histogram import bucket_of
 from rowcall.queue.series.record import End, MinuteCounts, begin_counting, write_counts
 from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.runtime.counts.totals import Totals
 from rowcall_worker.runtime.run_logs import LINES_REFUSED
 
 # A minute and a job type.
@@ -27,6 +28,8 @@ class RunCounter:
     """
 
     def __init__(self) -> None:
+        # What is counted since the start, if somebody wants to know it.
+        self.totals: Totals | None = None
         self._lock = threading.Lock()
         # The database's time minus the process's clock; None until it is known: nothing is counted before.
         self._offset: float | None = None
@@ -37,12 +40,17 @@ class RunCounter:
 
     def begun(self, run: InFlightRun) -> None:
         """Count an attempt that begins, by how long its run had been due when it was claimed."""
+        if self.totals is not None:
+            self.totals.begun(run.claimed.job_type, run.claimed.waited)
         with self._lock:
             if (counts := self._now(run)) is not None:
                 counts.waiting[bucket_of(run.claimed.waited)] += 1
 
     def ended(self, runs: Sequence[InFlightRun], end: End) -> None:
         """Count attempts whose ends are committed."""
+        if self.totals is not None:
+            for run in runs:
+                self.totals.ended(run.claimed.job_type, end, run.seconds)
         with self._lock:
             for run in runs:
                 if (counts := self._now(run)) is not None:
