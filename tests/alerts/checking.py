@@ -21,7 +21,7 @@ LIMITS = Limits(due=900, silence=150)
 
 # A check every thirty seconds, and an end after five minutes of calm: these moments are over.
 LATER = """
-UPDATE rowcall.schedule_ticks SET alerts_checked_at = alerts_checked_at - %(past)s::interval;
+UPDATE rowcall.alert_checks SET checked_at = checked_at - %(past)s::interval;
 UPDATE rowcall.incidents SET opened_at = opened_at - %(past)s::interval, seen_at = seen_at - %(past)s::interval
 WHERE ended_at IS NULL
 """

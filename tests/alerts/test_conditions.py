@@ -93,7 +93,7 @@ def test_type_unserved_counts_due_and_abandoned_runs_of_a_type_that_no_live_work
     run_in(connection, Status.QUEUED, job_type="'letter'", queue="'mail'", run_at="now() - interval '3 min'")
     run_in(connection, Status.RUNNING, job_type="'letter'", locked_until="now() - interval '1 s'")
     assert subjects(connection, Alert.TYPE_UNSERVED) == {
-        "letter": {"waiting": 2, "abandoned": 1, "queues": ["default", "mail", "default"]}
+        "letter": {"waiting": 2, "abandoned": 1, "queues": 2, "first_queues": ["default", "mail"]}
     }
     fetch_all(
         connection,
@@ -113,6 +113,12 @@ def test_attempts_failing_is_true_if_ten_attempts_and_half_of_all_failed_within_
     fetch_all(connection, COUNTS, {"good": good, "bad": bad, "ago": ago})
     expected = {"noop": {"failed": bad, "ended": good + bad}} if true else {}
     assert subjects(connection, Alert.ATTEMPTS_FAILING) == expected
+
+
+def test_messages_and_pings_that_fail_are_not_told(connection: PgConnection) -> None:
+    fetch_all(connection, COUNTS, {"good": 0, "bad": 50, "ago": "1 min"})
+    fetch_all(connection, "UPDATE rowcall.run_counts SET job_type = 'send_alert'")
+    assert subjects(connection, Alert.ATTEMPTS_FAILING) == {}
 
 
 def test_effect_unknown_counts_by_kind(connection: PgConnection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -77,6 +78,31 @@ def test_dead_runs_are_told_to_the_receivers_of_their_type_in_place_of_those_of_
     assert told == {"billing@example.com": [bill], of_chat: [bill], "ops@example.com": [noop]}
 
 
+def test_of_several_apps_on_a_database_each_tells_of_its_own_types(connection: PgConnection) -> None:
+    billing = JobType("bill", schema=AnyPayload, on_dead="billing@example.com")
+    shop_limits, bill_limits = (replace(LIMITS, app=app) for app in ("shop", "bill"))
+    # The app with a receiver of its own has checked before, and finds nothing of others that it could tell.
+    die(connection, "noop")
+    Watch(known(billing), (), bill_limits, pause=0).check(connection)
+    assert messages(connection) == []
+    die(connection, "bill")
+    pass_time(connection, "31 s")
+    Watch(catalogue(), (OPS,), shop_limits, pause=0).check(connection)
+    Watch(known(billing), (), bill_limits, pause=0).check(connection)
+    told = [(row["payload"]["to"], len(row["payload"]["opened"])) for row in messages(connection)]
+    assert told == [("ops@example.com", 1), ("billing@example.com", 1)]
+    assert open_now(connection) == [("run_died", "noop"), ("run_died", "bill")]
+
+
+def test_what_was_written_while_the_clock_was_ahead_does_not_stop_the_checks(connection: PgConnection) -> None:
+    die(connection)
+    check(connection)
+    pass_time(connection, "-1 day")
+    fetch_all(connection, "UPDATE rowcall.job_runs SET status = 'cancelled' WHERE job_type = 'noop'")
+    [told] = check(connection)
+    assert len(told["ended"]) == 1
+
+
 def test_without_receivers_only_types_that_name_theirs_are_watched(connection: PgConnection) -> None:
     die(connection, "noop")
     assert check(connection, ()) == []
@@ -100,6 +126,8 @@ def test_of_many_workers_one_checks_at_a_time(fresh_url: str) -> None:
 
     def work() -> None:
         with closing(database.connect(fresh_url)) as own:
+            fetch_all(own, "SET lock_timeout = '5s'")
+            own.commit()
             Watch(catalogue(), (OPS,), LIMITS, pause=0).check(own)
             own.commit()
 
@@ -119,6 +147,9 @@ def test_a_worker_that_dies_while_it_checks_has_changed_nothing_and_the_next_one
         dying.autocommit = False
         with dying.cursor() as cursor:
             cursor.execute("SELECT 1")
+        # As all connections of a worker, the next one waits for a lock only for a moment.
+        fetch_all(next_one, "SET lock_timeout = '200ms'")
+        next_one.commit()
         Watch(catalogue(), (OPS,), LIMITS, pause=0).check(dying)
         Watch(catalogue(), (OPS,), LIMITS, pause=0).check(next_one)
         next_one.commit()

@@ -11,6 +11,7 @@ from rowcall.alerts.conditions import CONDITIONS
 from rowcall.alerts.words import ENDED, OPENED
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.job_types.alerting import Message
+from rowcall_worker.gateways.alerts import chat_text
 from tests.alerts.checking import check, die, messages
 
 PAGE = "https://jobs.example.com/admin"
@@ -19,7 +20,7 @@ FIGURES = {
     Alert.RUN_DIED: '{"runs": 2, "run_ids": []}',
     Alert.RUN_OVERDUE: '{"run_id": 7, "job_type": "noop", "due_since": "2026-01-05T12:00:00+00:00", "paused": true,'
     ' "closed": false}',
-    Alert.TYPE_UNSERVED: '{"waiting": 1, "abandoned": 2, "queues": ["mail", "default"]}',
+    Alert.TYPE_UNSERVED: '{"waiting": 1, "abandoned": 2, "queues": 12, "first_queues": ["mail", "default"]}',
     Alert.ATTEMPTS_FAILING: '{"failed": 10, "ended": 12}',
     Alert.EFFECT_UNKNOWN: '{"effects": 1}',
     Alert.TICK_SILENT: '{"since": "2026-01-05T12:00:00+00:00"}',
@@ -29,13 +30,13 @@ FIGURES = {
 }
 
 
-def begun(connection: PgConnection, alert: Alert, subject: str) -> int:
+def begun(connection: PgConnection, alert: Alert, subject: str, over: bool = False) -> int:
     """Insert an incident."""
     found: int = fetch_value(
         connection,
         "INSERT INTO rowcall.incidents (alert, subject, details, seen_at, ended_at)"
-        " VALUES (%(alert)s, %(subject)s, %(details)s, now(), now()) RETURNING id",
-        {"alert": alert, "subject": subject, "details": FIGURES[alert]},
+        " VALUES (%(alert)s, %(subject)s, %(details)s, now(), CASE WHEN %(over)s THEN now() END) RETURNING id",
+        {"alert": alert, "subject": subject, "details": FIGURES[alert], "over": over},
     )
     return found
 
@@ -55,7 +56,7 @@ def test_every_alert_has_words_for_its_beginning_and_its_end() -> None:
 def test_a_message_has_a_subject_of_one_line_and_says_since_when(
     connection: PgConnection, alert: Alert, change: str
 ) -> None:
-    incident = begun(connection, alert, "mail")
+    incident = begun(connection, alert, "mail", over=change == "ended")
     told = compose(connection, {"opened": [], "ended": [], change: [incident]}, None, PAGE)
     database = fetch_value(connection, "SELECT current_database()")
     assert told.subject.startswith(f"[Rowcall {database}] {'over: ' if change == 'ended' else ''}")
@@ -128,3 +129,26 @@ def test_a_subject_is_one_short_line_whatever_it_is_about(connection: PgConnecti
     told = compose(connection, {"opened": [incident], "ended": []}, "production", None)
     assert told.subject.isprintable()
     assert len(told.subject) <= 200
+
+
+def test_colours_in_an_error_do_not_keep_the_message_from_being_sent(connection: PgConnection) -> None:
+    run = die(connection)
+    coloured = {"id": run, "error": "\x1b[31mred\x1b[0m\x07 and \u202e more"}
+    fetch_all(connection, "UPDATE rowcall.job_runs SET last_error = %(error)s WHERE id = %(id)s", coloured)
+    check(connection)
+    told = message(connection)
+    assert "LookupError: ?[31mred?[0m? and ? more" in told.text
+
+
+def test_a_message_that_is_sent_after_its_incident_has_ended_says_so(connection: PgConnection) -> None:
+    incident = begun(connection, Alert.RUN_OVERDUE, "mail", over=True)
+    told = compose(connection, {"opened": [incident], "ended": []}, "production", None)
+    assert told.subject == "[Rowcall production] due runs of queue mail are not started, and this is over"
+    assert "rowcall queues resume" not in told.text
+
+
+def test_a_chat_shows_the_text_and_calls_nobody() -> None:
+    shown = chat_text("<!channel> <https://evil.example|retry> @here a & b, ops@example.com")
+    assert shown == (
+        "&lt;!channel&gt; &lt;https://evil.example|retry&gt; @\N{ZERO WIDTH SPACE}here a &amp; b, ops@example.com"
+    )

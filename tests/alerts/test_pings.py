@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 from rowcall.base import database
+from rowcall.base.settings import Settings
+from rowcall.job_types import catalogue
+from rowcall_worker.runtime.connection import Link, Outage
+from rowcall_worker.runtime.scheduler import Scheduler
 from tests.support.processes import freeze, rowcall, running, wait_until
 from tests.support.servers.web import WebServer, answers, serving
 from tests.support.shop import Shop
@@ -65,6 +69,12 @@ def test_the_switch_is_called_each_minute_once_a_ping_has_finished(shop: Shop, s
         once(shop)
         assert calls(service) == ["GET /ping/0b5c1f7a"] * minutes
     assert all(request.body == b"" for request in service.requests)
+
+
+def test_a_worker_that_polls_rarely_looks_for_pings_every_ten_seconds() -> None:
+    link = Link("postgresql:///none", "a test", Outage())
+    scheduler = Scheduler.of(link, "w", catalogue(), Settings(poll=31.0))
+    assert (scheduler.pings.pause, scheduler.watch.pause) == (10, 10)
 
 
 def test_pings_leave_one_run_behind(shop: Shop) -> None:
@@ -156,6 +166,18 @@ def test_a_service_that_fails_is_called_again_and_then_left_in_peace(shop: Shop,
     assert run["result"]["answer"].startswith("failed: ")
     assert '"ping failed"' in output
     assert "0b5c1f7a" not in output
+
+
+def test_a_worker_without_the_setting_leaves_a_ping_to_one_that_has_it(shop: Shop, service: WebServer) -> None:
+    pinging(shop)
+    before = len(service.requests)
+    rowcall(shop.environment, "worker", "once", "--queues", "default")
+    url = shop.environment.pop("ROWCALL_PING_URL")
+    assert "another may have it" in once(shop)
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'ping' AND status = 'failed'")
+    shop.environment["ROWCALL_PING_URL"] = url
+    once(shop)
+    assert len(service.requests) == before + 1
 
 
 def definition(shop: Shop, url: str, job_type: str = "shop_pack", **payload: str) -> None:

@@ -15,6 +15,7 @@ TABLES = {
     "failure_counts": "Failed attempts, counted by minute, job type, queue and error.",
     "run_counts": "How attempts ended, and waiting and run times, counted by minute, job type and worker.",
     "incidents": "The periods in which an alert was true.",
+    "alert_checks": "When the workers of each app last checked the alerts.",
     "pings": "What the services that wait for pings were told last.",
     "schedule_occurrences": "The decision about each nominal time of each definition.",
     "schedule_ticks": "One row: the last tick of the schedules.",
@@ -163,6 +164,11 @@ COLUMNS = {
         "seen_at": "When a worker last found it true; null for a test that no worker has told of yet.",
         "ended_at": "When it had not been true for five minutes.",
     },
+    "alert_checks": {
+        "app": "The app, as ROWCALL_APP names it; empty without one.",
+        "checked_at": "When one of its workers last checked.",
+        "own_types": "The job types of whose dead runs it tells its own receivers.",
+    },
     "pings": {
         "definition_id": "The definition; 0 for the dead man's switch.",
         "begun": "The id of the definition's run whose beginning was told last.",
@@ -175,7 +181,6 @@ COLUMNS = {
         "id": "Always 1.",
         "ticked_at": "When a worker last ticked; recorded at most once every ten seconds.",
         "worker": "The worker that made that tick.",
-        "alerts_checked_at": "When a worker last checked the alerts.",
     },
     "worker_versions": {
         "version": "The version.",

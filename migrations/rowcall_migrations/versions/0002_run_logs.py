@@ -207,7 +207,12 @@ CREATE TABLE rowcall.incidents (
     CONSTRAINT incidents_pkey PRIMARY KEY (id)
 ) WITH (fillfactor = 50, vacuum_truncate = false);
 CREATE UNIQUE INDEX incidents_open ON rowcall.incidents (alert, subject) WHERE ended_at IS NULL;
-ALTER TABLE rowcall.schedule_ticks ADD COLUMN alerts_checked_at timestamptz
+CREATE TABLE rowcall.alert_checks (
+    app text NOT NULL,
+    checked_at timestamptz NOT NULL,
+    own_types text[] NOT NULL,
+    CONSTRAINT alert_checks_pkey PRIMARY KEY (app)
+) WITH (fillfactor = 50)
 """
 
 PINGS = """
@@ -270,9 +275,8 @@ def downgrade() -> None:
     """Drop it, with all lines, counts, operations, keys, incidents, sessions and views, and restore the function."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
-    op.execute("ALTER TABLE rowcall.schedule_ticks DROP COLUMN alerts_checked_at")
     op.execute("ALTER TABLE rowcall.job_definitions DROP COLUMN ping_url")
-    op.execute("DROP TABLE rowcall.incidents, rowcall.pings")
+    op.execute("DROP TABLE rowcall.incidents, rowcall.alert_checks, rowcall.pings")
     op.execute("DROP TABLE rowcall.page_sessions, rowcall.page_views")
     op.execute("DROP TRIGGER job_runs_keys_deleted ON rowcall.job_runs")
     op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[])")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rowcall import definitions, effects
 from rowcall.base.database import Connection, fetch_all
 from rowcall.base.durations import duration_words
-from rowcall.job_types.alerting import SEND_ALERT
+from rowcall.job_types.alerting import PING, SEND_ALERT
 from rowcall.queue import vacuum, workers
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
@@ -42,13 +42,17 @@ class Active(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """`due`: how many seconds a due run may wait; `silence`: after how many a worker without a heartbeat is gone."""
+    """`due`: how many seconds a due run may wait; `silence`: after how many a worker without a heartbeat is gone.
+
+    `app` is the app that checks.
+    """
 
     due: float
     silence: float
+    app: str = ""
 
 
-# How many of the dead runs a message names.
+# How many dead runs, or queues, a message names.
 NAMED_MOST = 5
 
 # How many failed attempts are examined for deaths, so that the check stays cheap while very many fail.
@@ -58,7 +62,8 @@ EXAMINED_MOST = 200_000
 SUBJECTS_MOST = 100
 
 # Uses job_attempts_failed, for the latest attempts of the hour, as in the view of dead runs.  A run that was retried
-# since is not dead.  Runs that tell receivers are left out: an alert about them would go the same way.
+# since is not dead.  Runs that tell receivers are left out: an alert about them would go the same way.  So are types
+# whose own app checks and tells its own receivers.
 DIED = f"""
 SELECT run.job_type, count(DISTINCT run.id)::integer AS runs,
     (array_agg(DISTINCT run.id ORDER BY run.id DESC))[:{NAMED_MOST}] AS run_ids
@@ -70,6 +75,11 @@ FROM (
     SELECT id, job_type, status FROM rowcall.job_runs WHERE id = lately.run_id OFFSET 0
 ) AS run
 WHERE lately.outcome <> '{Event.FAIL}' AND run.status = '{Status.DEAD}' AND run.job_type <> '{SEND_ALERT.name}'
+    AND NOT EXISTS (
+        SELECT FROM rowcall.alert_checks AS other
+        WHERE other.app <> %(app)s AND other.checked_at > now() - interval '2 minutes'
+            AND run.job_type = ANY(other.own_types)
+    )
 GROUP BY run.job_type ORDER BY run.job_type
 """
 
@@ -93,14 +103,16 @@ ORDER BY first.queue, first.run_at, first.id
 FAILED_LEAST = 10
 FAILING = f"""
 SELECT job_type, sum(failed + dead)::integer AS failed, sum(succeeded + failed + dead)::integer AS ended
-FROM rowcall.run_counts WHERE minute > now() - interval '15 minutes' GROUP BY job_type
+FROM rowcall.run_counts
+WHERE minute > now() - interval '15 minutes' AND job_type NOT IN ('{SEND_ALERT.name}', '{PING.name}')
+GROUP BY job_type
 HAVING sum(failed + dead) >= {FAILED_LEAST} AND 2 * sum(failed + dead) >= sum(succeeded + failed + dead)
 ORDER BY job_type
 """
 
 
-def _died(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for row in fetch_all(connection, BY_INDEX + DIED):
+def _died(connection: Connection, limits: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for row in fetch_all(connection, BY_INDEX + DIED, {"app": limits.app}):
         yield row["job_type"], {"runs": row["runs"], "run_ids": row["run_ids"]}
 
 
@@ -119,16 +131,19 @@ def _overdue(connection: Connection, limits: Limits) -> Iterator[tuple[str, Mapp
 
 
 def _unserved(connection: Connection, limits: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    found: dict[str, dict[str, Any]] = {}
-    for row in workers.unserved(connection, limits.silence):
-        entry = found.setdefault(row["job_type"], {"waiting": 0, "abandoned": 0, "queues": []})
-        entry["waiting"] += row["waiting"]
-        entry["queues"].append(row["queue"])
-    for row in workers.abandoned(connection, limits.silence):
-        entry = found.setdefault(row["job_type"], {"waiting": 0, "abandoned": 0, "queues": []})
-        entry["abandoned"] += row["abandoned"]
-        entry["queues"].append(row["queue"])
-    yield from found.items()
+    waiting = workers.unserved(connection, limits.silence)
+    abandoned = workers.abandoned(connection, limits.silence)
+    for job_type in dict.fromkeys(row["job_type"] for row in (*waiting, *abandoned)):
+        queues = sorted({row["queue"] for row in (*waiting, *abandoned) if row["job_type"] == job_type})
+        yield (
+            job_type,
+            {
+                "waiting": sum(row["waiting"] for row in waiting if row["job_type"] == job_type),
+                "abandoned": sum(row["abandoned"] for row in abandoned if row["job_type"] == job_type),
+                "queues": len(queues),
+                "first_queues": queues[:NAMED_MOST],
+            },
+        )
 
 
 def _failing(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:

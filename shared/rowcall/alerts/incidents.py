@@ -9,21 +9,19 @@ from enum import StrEnum
 from rowcall.alerts.conditions import Active, Alert
 from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 
-# All workers together check this often.
+# All workers of an app together check this often.
 CHECK_SECONDS = 30
 
 # An incident has ended when its alert has not been true for this long, so that one which comes and goes is told once.
 CALM = "interval '5 minutes'"
 
-# The worker that gets the row checks, and the others leave it alone.  A tick in progress is not recorded meanwhile.
+# The worker that gets its app's row checks; the others wait for it, and find that it has checked.  A time in the future
+# was written while the clock was wrong.
 TURN = f"""
-UPDATE rowcall.schedule_ticks SET alerts_checked_at = now()
-WHERE id = (
-    SELECT id FROM rowcall.schedule_ticks
-    WHERE alerts_checked_at IS NULL OR alerts_checked_at < now() - interval '{CHECK_SECONDS} seconds'
-    FOR UPDATE SKIP LOCKED
-)
-RETURNING id
+INSERT INTO rowcall.alert_checks (app, checked_at, own_types) VALUES (%(app)s, now(), %(own_types)s::text[])
+ON CONFLICT (app) DO UPDATE SET checked_at = now(), own_types = excluded.own_types
+WHERE alert_checks.checked_at NOT BETWEEN now() - interval '{CHECK_SECONDS} seconds' AND now()
+RETURNING app
 """
 
 # Opens, continues and ends incidents; returns those that began, including tests, or ended.
@@ -47,7 +45,8 @@ WITH active AS (
     RETURNING id, alert, subject
 ), ended AS (
     UPDATE rowcall.incidents SET ended_at = now()
-    WHERE ended_at IS NULL AND alert = ANY(%(checked)s::text[]) AND seen_at < now() - {CALM} AND NOT EXISTS (
+    WHERE ended_at IS NULL AND alert = ANY(%(checked)s::text[]) AND seen_at NOT BETWEEN now() - {CALM} AND now()
+        AND NOT EXISTS (
         SELECT FROM active WHERE active.alert = incidents.alert AND active.subject = incidents.subject
     )
     RETURNING id, alert, subject
@@ -89,9 +88,9 @@ class Change(StrEnum):
     ENDED = "ended"
 
 
-def takes_turn(connection: Connection) -> bool:
-    """Whether it is this worker's turn to check; the row stays locked until the transaction ends."""
-    return bool(fetch_all(connection, TURN))
+def takes_turn(connection: Connection, app: str, own_types: Sequence[str]) -> bool:
+    """Whether it is this worker's turn to check for its app; the row stays locked until the transaction ends."""
+    return bool(fetch_all(connection, TURN, {"app": app, "own_types": list(own_types)}))
 
 
 def changed(connection: Connection, active: Sequence[Active], checked: Iterable[Alert]) -> list[Row]:

@@ -33,12 +33,17 @@ def compose(connection: Connection, payload: Mapping[str, Any], environment: str
     if left:
         blocks.append(f"and {left:,} more: rowcall alerts list")
     where = environment or (rows[0]["database"] if rows else "")
-    return Message(_one_line(f"[Rowcall {where}] {_subject(told, left)}"), "\n\n".join(blocks) + "\n", told)
+    return Message(_one_line(f"[Rowcall {where}] {_subject(told, left)}"), _printable("\n\n".join(blocks)) + "\n", told)
+
+
+def _printable(text: str) -> str:
+    """Replace control characters, which errors have from programs that print in colours, and which emails must not."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
 def _one_line(text: str) -> str:
     """Make a subject of a text that may contain the name of a role or a transaction, as odd as PostgreSQL allows."""
-    line = "".join(character if character.isprintable() else " " for character in text)
+    line = _printable(" ".join(text.split()))
     return line if len(line) <= SUBJECT_CHARACTERS else f"{line[: SUBJECT_CHARACTERS - 3]}..."
 
 
@@ -56,21 +61,23 @@ def _told(connection: Connection, row: Row, change: Change, page: str | None) ->
     runs = dead_runs(connection, details["run_ids"]) if began else []
     incident = Incident(row["subject"], details, runs, page)
     told = opened(alert, incident) if change is Change.OPENED else Told(f"over: {ended(alert, incident)}", [])
+    if change is Change.OPENED and row["ended_at"] is not None:  # the message was late
+        told = Told(f"{told.title}, and this is over", [])
     return {
         "id": row["id"],
         "alert": alert,
         "subject": row["subject"],
         "state": change,
         "title": told.title,
-        "lines": [*told.lines, f"Incident {row['id']}, {_since(row, change)}."],
+        "lines": [*told.lines, f"Incident {row['id']}, {_since(row)}."],
         "opened_at": row["opened_at"].isoformat(),
         "ended_at": row["ended_at"] and row["ended_at"].isoformat(),
         "details": details,
     }
 
 
-def _since(row: Row, change: Change) -> str:
+def _since(row: Row) -> str:
     began = f"since {row['opened_at'].isoformat(sep=' ', timespec='seconds')}"
-    if change is Change.OPENED:
+    if row["ended_at"] is None:
         return began
     return f"{began}, until {row['ended_at'].isoformat(sep=' ', timespec='seconds')}"

@@ -23,11 +23,12 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FINAL, Status, sql_list
 
-# A little less than a minute, so that a worker which cron starts each minute never finds it a moment too early.
+# A little less than a minute, so that a worker which cron starts each minute never finds it a moment too early.  A time
+# in the future was written while the clock was wrong.
 ASK = """
 INSERT INTO rowcall.pings (definition_id, asked_at) VALUES (0, now())
 ON CONFLICT (definition_id) DO UPDATE SET asked_at = now()
-WHERE coalesce(pings.asked_at, '-infinity') < now() - interval '55 seconds'
+WHERE coalesce(pings.asked_at, '-infinity') NOT BETWEEN now() - interval '55 seconds' AND now()
 RETURNING definition_id
 """
 
@@ -35,7 +36,8 @@ RETURNING definition_id
 WELL = "interval '5 minutes'"
 
 IS_WELL = f"""
-SELECT pings.finished_at > now() - {WELL} AND schedule_ticks.ticked_at > now() - interval '{SILENCE_SECONDS} seconds'
+SELECT pings.finished_at BETWEEN now() - {WELL} AND now()
+    AND schedule_ticks.ticked_at BETWEEN now() - interval '{SILENCE_SECONDS} seconds' AND now()
 FROM rowcall.schedule_ticks LEFT JOIN rowcall.pings ON pings.definition_id = 0
 """
 

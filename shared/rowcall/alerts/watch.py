@@ -49,7 +49,7 @@ class Watch:
     @classmethod
     def of(cls, settings: Settings, catalogue: Catalogue, pause: float) -> Watch:
         """A watch with the receivers and limits of these settings."""
-        limits = Limits(settings.alert_due, silence(settings.heartbeat))
+        limits = Limits(settings.alert_due, silence(settings.heartbeat), settings.app or "")
         return cls(catalogue, settings.alert_receivers, limits, pause)
 
     def check(self, connection: PgConnection) -> None:
@@ -75,9 +75,11 @@ class Watch:
             log().warning(event, incident_id=row["id"], alert=row["alert"], subject=row["subject"])
 
     def _check(self, connection: PgConnection) -> list[Row]:
-        if not takes_turn(connection):
+        own_types = [name for name, job_type in self.catalogue.items() if job_type.on_dead_receivers]
+        if not takes_turn(connection, self.limits.app, own_types):
             return []
-        changes = changed(connection, true_now(connection, self._alerts, self.limits), self._alerts)
+        active = [one for one in true_now(connection, self._alerts, self.limits) if self._receivers_of(*one[:2])]
+        changes = changed(connection, active, self._alerts)
         self._enqueue(connection, changes)
         return changes
 
@@ -85,18 +87,17 @@ class Watch:
         """Enqueue one message for each receiver, whatever the number of incidents."""
         messages: dict[str, dict[str, list[int]]] = defaultdict(lambda: {change: [] for change in Change})
         for row in changes:
-            for receiver in self._receivers_of(row):
+            for receiver in self._receivers_of(row["alert"], row["subject"]):
                 messages[receiver.label][row["change"]].append(row["id"])
         payloads = [{"to": label, **those} for label, those in messages.items()]
         if payloads:
             enqueue_many(connection, SEND_ALERT, payloads, priority=PRIORITY_FIRST, created_by="alerts")
 
-    def _receivers_of(self, incident: Row) -> Sequence[Receiver]:
+    def _receivers_of(self, alert: str, subject: str) -> Sequence[Receiver]:
         """Return who is told: of dead runs, the receivers of their type, if it has any; of a test, everyone."""
-        name = incident["subject"]
-        if incident["alert"] == Alert.TEST:
+        if alert == Alert.TEST:
             of_types = [receiver for kind in self.catalogue.values() for receiver in kind.on_dead_receivers]
             return unique([*self.receivers, *of_types])
-        if incident["alert"] == Alert.RUN_DIED and name in self.catalogue:
-            return self.catalogue[name].on_dead_receivers or self.receivers
+        if alert == Alert.RUN_DIED and subject in self.catalogue:
+            return self.catalogue[subject].on_dead_receivers or self.receivers
         return self.receivers

@@ -51,6 +51,7 @@ def _died(incident: Incident) -> Told:
     number, job_type = incident.details["runs"], incident.subject
     lines = [line for run in incident.runs for line in _of_run(run, incident.page)]
     filters = f"--status dead --type {job_type}"
+    lines.append("Further deaths are not told until this has ended: five minutes after none is dead any more.")
     if number > len(incident.runs):
         lines += [
             f"All of them: rowcall runs list {filters}",
@@ -82,7 +83,9 @@ def _overdue(incident: Incident) -> Told:
 
 
 def _unserved(incident: Incident) -> Told:
-    found, queues = incident.details, ", ".join(sorted(set(incident.details["queues"])))
+    found = incident.details
+    more = found["queues"] - len(found["first_queues"])
+    queues = ", ".join(found["first_queues"]) + (f" and {_count(more, 'more queue')}" if more else "")
     counts = [
         _count(found["waiting"], "due run") if found["waiting"] else "",
         _count(found["abandoned"], "run with an expired lease", "runs with an expired lease")

@@ -27,6 +27,8 @@ DEPTH = 32
 
 LONGEST_SHOWN = 40
 
+URL_CHARACTERS = 1000
+
 NULL: ErrorMessages = {"null": "must have a value or be left out"}
 TEXT: ErrorMessages = {**NULL, "invalid": "must be text"}
 CHOICE: ErrorMessages = {**NULL, "unknown": "must be one of: {choices}"}
@@ -66,6 +68,8 @@ class PingUrl(fields.String):
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> str:
         text: str = super()._deserialize(value, *args, **kwargs)
+        if len(text) > URL_CHARACTERS:
+            raise marshmallow.ValidationError(f"must have at most {URL_CHARACTERS} characters")
         try:
             return str(HttpUrl.parse(text))
         except ValueError as error:

@@ -113,6 +113,8 @@ class JobType:
             "left out unless isolated is True: only a child process can have a cap",
         )
         self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
+        if isinstance(self.on_dead, list):
+            object.__setattr__(self, "on_dead", tuple(self.on_dead))  # so that a type can be a key, whatever it has
         self._must(_receivers(self.on_dead) is not None, "on_dead", f"{RECEIVER_FORM}, a list of these, or None")
 
     def _must(self, holds: object, name: str, be: str) -> None:
@@ -183,8 +185,10 @@ class JobType:
 
 def _receivers(those: object) -> tuple[Receiver, ...] | None:
     """Parse the receivers of `on_dead`; None if they are invalid."""
-    words = [those] if isinstance(those, str) else those or []
-    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+    if those is None:
+        return ()
+    words = [those] if isinstance(those, str) else those
+    if not isinstance(words, tuple | list) or not all(isinstance(word, str) for word in words):
         return None
     try:
         return unique(map(Receiver.parse, words))

@@ -1,9 +1,9 @@
-"""The tables of alerts: the periods in which one was true, and what the services that wait for pings were told."""
+"""The tables of alerts: when they were checked and true, and what the services that wait for pings were told."""
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, Table, Text, text
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from rowcall.schema.columns import id_column, metadata, moment, storage
 
@@ -31,6 +31,17 @@ Index(
     incidents.c.subject,
     unique=True,
     postgresql_where=text("ended_at IS NULL"),
+)
+
+alert_checks = Table(
+    "alert_checks",
+    metadata,
+    # The ROWCALL_APP whose workers check; empty without one.
+    Column("app", Text, primary_key=True),
+    moment("checked_at", nullable=False),
+    # The job types of whose dead runs this app tells its own receivers.
+    Column("own_types", ARRAY(Text), nullable=False),
+    info=storage(fillfactor=50),
 )
 
 pings = Table(

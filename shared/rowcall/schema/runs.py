@@ -268,8 +268,6 @@ schedule_ticks = Table(
     Column("id", SmallInteger, primary_key=True, autoincrement=False, server_default=text("1")),
     moment("ticked_at", default=True),
     Column("worker", Text),
-    # When a worker last checked the alerts.
-    moment("alerts_checked_at"),
     check("only_one", "id = 1"),
     # Updated every ten seconds.
     info=storage(fillfactor=50),

@@ -3,7 +3,7 @@
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES
 from rowcall.schema.failure_counts import failure_counts
-from rowcall.schema.incidents import incidents, pings
+from rowcall.schema.incidents import alert_checks, incidents, pings
 from rowcall.schema.many_runs import operation_refusals, operations
 from rowcall.schema.operations import api_keys, audit_log, queues, workers
 from rowcall.schema.page_sessions import page_sessions, page_views
@@ -14,6 +14,7 @@ from rowcall.schema.series import run_counts, worker_versions
 
 __all__ = [
     "EFFECT_TABLES",
+    "alert_checks",
     "api_keys",
     "audit_log",
     "failure_counts",

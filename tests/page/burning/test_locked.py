@@ -20,8 +20,8 @@ from tests.support.processes import wait_until
 
 WRITERS = 4
 
-# A request key is only looked up while a run is enqueued; incidents and pings are for messages.
-UNREAD = {"rowcall.request_keys", "rowcall.incidents", "rowcall.pings"}
+# A request key is only looked up while a run is enqueued; the others are for messages.
+UNREAD = {"rowcall.request_keys", "rowcall.incidents", "rowcall.alert_checks", "rowcall.pings"}
 
 # What a missing part says.
 GAP = "database did not answer this part"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping
 
-from rowcall.base.errors import Unavailable
+from rowcall.base.errors import Refused, Unavailable, Unusable
 from rowcall.base.receivers import Receiver
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall.job_types.alerting import Message, receivers_by_label
 from rowcall_worker.gateways.mail import Mail
 from rowcall_worker.gateways.webhook import Webhook
+
+MENTIONS = re.compile("@(?=(?:all|channel|everyone|here)\\b)")
 
 
 class Alerts:
@@ -40,7 +44,18 @@ class Alerts:
         return self._receivers[label]
 
     def send(self, receiver: Receiver, message: Message, event_id: str, message_id: str) -> str:
-        """Send the message, and return how it was accepted."""
+        """Send the message, and return how it was accepted.
+
+        A refusal is tried again like an outage: an alert is worth more than the calls that a wrong address costs.
+        """
+        try:
+            return self._sent(receiver, message, event_id, message_id)
+        except Unusable:
+            raise
+        except Refused as error:
+            raise Unavailable(str(error)) from error
+
+    def _sent(self, receiver: Receiver, message: Message, event_id: str, message_id: str) -> str:
         if receiver.url is None:
             assert receiver.address is not None, "a receiver has an address or a URL"
             return self._mail.send(
@@ -48,10 +63,14 @@ class Alerts:
             )
         body = {
             "type": "rowcall.alert",
-            # What chat services show.
-            "text": f"{message.subject}\n\n{message.text}",
+            "text": chat_text(f"{message.subject}\n\n{message.text}"),
             "subject": message.subject,
             "environment": self.environment,
             "incidents": list(message.incidents),
         }
         return self._webhook.deliver(url=str(receiver.url), event_id=event_id, payload=body)
+
+
+def chat_text(text: str) -> str:
+    """Write a text so that Slack and Mattermost show it, whatever an error contains: no links, and nobody is called."""
+    return MENTIONS.sub("@\N{ZERO WIDTH SPACE}", html.escape(text, quote=False))

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from rowcall.alerts import pings
-from rowcall.base.errors import GatewayError
+from rowcall.base.errors import GatewayError, Retry
 from rowcall.base.logs import LogEvent, log
 from rowcall.job_types.alerting import PING, PingEvent
 from rowcall_worker.attempt.context import Run
+
+# How soon another worker may take a ping.
+OTHERS_SECONDS = 2.0
 
 
 @PING.handler
@@ -32,6 +35,8 @@ def _alive(run: Run) -> None:
     So the switch falls silent if runs can be begun but not finished.
     """
     own = run.gateways.pings.own
+    if own is None and run.attempt < run.max_attempts:
+        raise Retry("ROWCALL_PING_URL is not set for this worker: another may have it", after=OTHERS_SECONDS)
     with run.step() as connection:
         well = pings.is_well(connection)
     if own is None:

@@ -23,8 +23,8 @@ from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 # The thread waits by the machine's clock, not the database's: if it wakes early, it must not tick in a tight loop.
 SHORTEST_PAUSE_SECONDS = 0.05
 
-# After how many polls it looks again whether alerts or pings are due.
-POLLS = 10
+# After how many polls, but at most how many seconds, it looks again whether alerts or pings are due.
+POLLS, LOOK_SECONDS = 10, 10.0
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Scheduler:
     @classmethod
     def of(cls, link: Link, worker: str, catalogue: Catalogue, settings: Settings) -> Scheduler:
         """A scheduler with these settings."""
-        pause = POLLS * settings.poll
+        pause = min(POLLS * settings.poll, LOOK_SECONDS)
         watch, pings = Watch.of(settings, catalogue, pause), Pings(settings.ping_url is not None, pause)
         return cls(link, worker, catalogue, settings.tick_bound, settings.poll, watch, pings)
 

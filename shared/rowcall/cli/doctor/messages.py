@@ -23,8 +23,9 @@ def emails(settings: Settings) -> Finding:
 
 # How long after the last check something must be wrong, and when a tick shows that a worker is there to check.
 UNCHECKED = """
-SELECT alerts_checked_at FROM rowcall.schedule_ticks
-WHERE coalesce(alerts_checked_at, '-infinity') < now() - interval '6 minutes'
+SELECT checked_at FROM rowcall.schedule_ticks
+LEFT JOIN (SELECT max(checked_at) AS checked_at FROM rowcall.alert_checks WHERE checked_at <= now()) AS checks ON true
+WHERE coalesce(checked_at, '-infinity') < now() - interval '6 minutes'
     AND ticked_at > now() - interval '1 minute' AND worker IS NOT NULL
 """
 
@@ -35,7 +36,7 @@ def unchecked(connection: PgConnection, settings: Settings, catalogue: Catalogue
         return
     row = fetch_one(connection, UNCHECKED)
     if row is not None:
-        last = row["alerts_checked_at"]
+        last = row["checked_at"]
         since = "workers tick, but none has ever checked them" if last is None else f"last checked at {shown(last)}"
         remedy = "set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers, and look for `alerts refused` in"
         yield Finding("alerts", False, f"{since}: {remedy} their logs")
