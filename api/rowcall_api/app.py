@@ -10,7 +10,7 @@ from rowcall.base import logs, settings
 from rowcall.base.database import engine
 from rowcall.job_types import catalogue
 from rowcall.schema import check_revision
-from rowcall_api import deprecation
+from rowcall_api import deprecation, traces
 from rowcall_api.document.config import CONFIG
 from rowcall_api.http import client_address, database, guard, openapi, rate_limit, request_log
 from rowcall_api.http.paths import Rest, RowId
@@ -60,6 +60,7 @@ def create_app(database_url: str) -> flask.Flask:
     database.attach(app, pool)
     registration.register(app, pool, chosen.api_threads, chosen.heartbeat)
     request_log.register(app)
+    traces.register(app)
     client_address.register(app, chosen)
     rate_limit.register(app, chosen)
     guard.register(app)

@@ -9,6 +9,7 @@ import click
 from rowcall.base import settings
 from rowcall.base.listeners import listen, url_of
 from rowcall.base.logs import LogEvent, log
+from rowcall.base.tracing import exporter
 from rowcall.local_postgres.url import database_url
 from rowcall_api.app import create_app
 from rowcall_api.http.server import Server, options
@@ -26,6 +27,8 @@ def api_command(host: str | None, port: int | None, listener: int | None) -> Non
         listen(host, chosen.api_port if port is None else port) if listener is None else socket.socket(fileno=listener)
     )
     with database_url(chosen) as url:
+        flush = exporter.configure("rowcall-api")
         app = create_app(url)
         log().info(LogEvent.API_STARTED, url=url_of(opened, host))
-        Server(app, options(chosen, opened)).run()
+        # Each process sends its own spans.
+        Server(app, {**options(chosen, opened), "worker_exit": lambda arbiter, worker: flush()}).run()

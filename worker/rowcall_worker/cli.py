@@ -13,6 +13,7 @@ from rowcall.base import logs, settings
 from rowcall.base.database import internal_transaction
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
+from rowcall.base.tracing import exporter
 from rowcall.cli.terminal.group import Group
 from rowcall.local_postgres.url import database_url
 from rowcall.queue.workers import silence, unserved
@@ -143,9 +144,11 @@ def _work(
     given = {name: value for name, value in bounds.items() if value is not None}
     task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **given)
     with database_url(chosen) as url:
+        flush = exporter.configure("rowcall-worker")
         worker = Worker(chosen, url, task)
         with nullcontext() if once else _metrics(worker, chosen, metrics_port):
             report = worker.work()
+        flush()
         if once and chosen.app is None:
             _warn_of_unserved(url, chosen)
         return report

@@ -155,6 +155,9 @@ class RunSchema(AnswerSchema):
     error_type = fields.String(allow_none=True)
     failed_at = fields.AwareDateTime(allow_none=True)
     created_by = fields.String(allow_none=True)
+    trace_parent = fields.String(
+        allow_none=True, metadata={"description": "The W3C traceparent with which the run was enqueued."}
+    )
     created_at = fields.AwareDateTime()
     started_at = fields.AwareDateTime(allow_none=True)
     finished_at = fields.AwareDateTime(allow_none=True)

@@ -172,8 +172,8 @@ END
 $$
 """
 
-# A role that can insert runs needs these rights for a request with an idempotency key.  It has only older grants until
-# somebody runs the new script of `rowcall migrate --grants`.  regrole returns a role's name quoted.
+# A role that can insert runs needs these rights, for a request with an idempotency key and for traces.  It has only
+# older grants until somebody runs the new script of `rowcall migrate --grants`.  regrole returns a role's name quoted.
 RIGHTS_OF_REQUEST_KEYS = """
 DO $$
 DECLARE
@@ -189,6 +189,7 @@ BEGIN
         WHERE given.privilege_type = 'INSERT'
     LOOP
         EXECUTE 'GRANT SELECT, INSERT ON rowcall.request_keys TO ' || role;
+        EXECUTE 'GRANT INSERT (trace_parent) ON rowcall.job_runs TO ' || role;
         EXECUTE 'GRANT EXECUTE ON FUNCTION rowcall.free_keys(text, text[]) TO ' || role;
     END LOOP;
 END

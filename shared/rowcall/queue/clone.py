@@ -6,6 +6,7 @@ from collections.abc import Container
 from typing import Any
 
 from rowcall.access.audit import Operator, record
+from rowcall.base import tracing
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
 from rowcall.base.errors import NaturalKeyHeld
 from rowcall.base.timestamps import in_utc
@@ -26,7 +27,7 @@ SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(qu
     coalesce(%(run_at)s::timestamptz, now()), coalesce(%(max_attempts)s, max_attempts),
     %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
     %(key)s, %(key_owner)s, %(request_fingerprint)s,
-    %(who)s, '{Status.QUEUED}'
+    %(who)s, %(trace_parent)s, '{Status.QUEUED}'
 FROM rowcall.job_runs WHERE id = %(run_id)s AND pruned_at IS NULL AND NOT EXISTS (
     SELECT FROM rowcall.request_keys WHERE idempotency_key = %(key)s AND key_owner = %(key_owner)s
 )
@@ -63,6 +64,7 @@ def clone(
         "key_owner": operator.key_owner,
         "run_id": run_id,
         "who": operator.who,
+        "trace_parent": tracing.current(),
     }
     # Roll back a refused clone, even if the caller catches the error and continues.
     with all_or_nothing(connection):

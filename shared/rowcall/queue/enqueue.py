@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from rowcall.base import tracing
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
 from rowcall.base.errors import KeyGone, KeyTaken, RunInvalid
 from rowcall.base.jsonb import size_of, stored
@@ -138,12 +139,21 @@ def enqueue_prepared(
 
     If the run that has a key is pruned before it is looked up, the key is free: try again.
     """
-    for _ in range(TRIES - 1):
-        try:
-            return _enqueued(connection, requests, columns)
-        except KeyGone:
-            free_keys(connection, columns["key_owner"], [request.keys for request in requests])
-    return _enqueued(connection, requests, columns)
+    attributes = {
+        "messaging.system": "rowcall",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": columns["queue"],
+        "messaging.batch.message_count": len(requests),
+        "rowcall.job_type": columns["job_type"],
+    }
+    with tracing.span(f"enqueue {columns['job_type']}", "PRODUCER", attributes=attributes):
+        traced = {**columns, "trace_parent": tracing.current()}
+        for _ in range(TRIES - 1):
+            try:
+                return _enqueued(connection, requests, traced)
+            except KeyGone:
+                free_keys(connection, columns["key_owner"], [request.keys for request in requests])
+        return _enqueued(connection, requests, traced)
 
 
 def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]) -> list[Enqueued]:

@@ -140,6 +140,10 @@ class Lease(NamedTuple):
         return f"{self.run_id}/{self.lease_no}"
 
 
+# Primary key.  Only a worker that makes traces reads it, so that claims stay as cheap as they are.
+TRACE_PARENT = "SELECT trace_parent FROM rowcall.job_runs WHERE id = %(run_id)s"
+
+
 def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
     """Return the parameters for a statement on many runs: leases of one worker, each with a value as JSON text."""
     [worker] = {lease.worker for lease in leases}
@@ -211,3 +215,9 @@ def expire(connection: Connection, run_id: int, lease_no: int) -> bool:
     """End an expired lease; return False if it has not expired, or if the run has a newer lease."""
     parameters: dict[str, Any] = {"run_id": run_id, "lease_no": lease_no}
     return bool(fetch_all(connection, EXPIRE, parameters))
+
+
+def trace_parent(connection: Connection, run_id: int) -> str | None:
+    """Return the traceparent that the run was enqueued with."""
+    text: str | None = fetch_value(connection, TRACE_PARENT, {"run_id": run_id})
+    return text

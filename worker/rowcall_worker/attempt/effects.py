@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import psycopg2
 
 from rowcall import effects
+from rowcall.base import tracing
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import (
     AmbiguousEffect,
@@ -60,9 +61,30 @@ def perform_once(
 
     Each `transaction` is short, and none is open during the call to the outside.
     """
+    attributes = {"rowcall.effect.kind": kind.name, "rowcall.effect.policy": str(kind.policy)}
+    with tracing.span(f"effect {kind.name}", "CLIENT", attributes=attributes) as span:
+        return _perform_once(
+            lease, transaction, check_lease, kind, key, content, perform, details=details, horizon=horizon, span=span
+        )
+
+
+def _perform_once(
+    lease: Lease,
+    transaction: Transaction,
+    check_lease: Callable[[], None],
+    kind: Kind,
+    key: Mapping[str, Any],
+    content: Mapping[str, Any],
+    perform: Perform,
+    *,
+    details: Mapping[str, Any] | None,
+    horizon: float,
+    span: tracing.Span,
+) -> Effect:
     _check(kind, perform)
     asking = Asking(lease, kind, key, content, details, horizon)
     decision, effect = until_recorded(transaction, check_lease, asking.begin)
+    span.note(performed=decision is Decision.PERFORM)
     if decision is Decision.DONE:
         return effect
     if decision is not Decision.PERFORM:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
+import psycopg2
+
+from rowcall.base import tracing
+from rowcall.base.errors import RowcallError
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
 from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import PARENT
+from rowcall.queue.lease import trace_parent
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Resources, Run
 from rowcall_worker.attempt.in_flight_run import InFlightRun
@@ -32,9 +38,34 @@ class Runner:
 
     def attempt(self, run: InFlightRun) -> AttemptResult:
         """Call the handler; an exception ends the attempt and never the worker."""
+        self.resources.connections.keep_for_this_thread()
+        if not tracing.loaded():
+            return self._attempt(run)
+        claimed = run.claimed
+        attributes = {
+            "messaging.system": "rowcall",
+            "messaging.operation.type": "process",
+            "messaging.message.id": str(claimed.run_id),
+            "rowcall.job_type": claimed.job_type,
+            "rowcall.attempt": claimed.attempt,
+            "rowcall.lease_no": claimed.lease_no,
+        }
+        parent = self._trace_parent(claimed.run_id)
+        with tracing.span(f"attempt {claimed.job_type}", "CONSUMER", parent, attributes) as span:
+            result = self._attempt(run)
+            if result.error is not None:
+                span.failed(result.error.failure.error_type, result.error.failure.error)
+        return result
+
+    def _trace_parent(self, run_id: int) -> str | None:
+        """Return the run's traceparent, which a claim does not read; without the database, the trace begins here."""
+        with suppress(psycopg2.Error, RowcallError), self.resources.connections.internal_transaction() as connection:
+            return tracing.parsed(trace_parent(connection, run_id))
+        return None
+
+    def _attempt(self, run: InFlightRun) -> AttemptResult:
         job_type = run.claimed.job_type
         context = Run(run, self.resources)
-        self.resources.connections.keep_for_this_thread()
         enqueues = PARENT.set(f"run {context.id}")
         try:
             # The run may have waited here for long, for example in a frozen process: do not begin a lost or cancelled

@@ -16,6 +16,7 @@ from rowcall.base import logs
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import MemoryCapExceeded
 from rowcall.base.settings import Settings
+from rowcall.base.tracing import exporter
 from rowcall.base.watched import Answers
 from rowcall.queue import Claimed, LogLine
 from rowcall_worker.attempt.connections import Connections
@@ -83,6 +84,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     # The place of a fatal signal is written to the worker too, as lines that are not JSON.
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
+    flush = exporter.configure("rowcall-worker")
     handler = _capped(handlers[job_type], order["memory_cap"])
     answers = Answers()
     answers.keep()
@@ -95,6 +97,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     if os.getpid() != process:
         os._exit(1)
     channel.send({"result": result.packed()})
+    flush()
 
 
 def claimed_from(fields: Mapping[str, Any]) -> Claimed:

@@ -22,6 +22,7 @@ from rowcall.base import logs, settings
 from rowcall.base.child_processes import die_with
 from rowcall.base.clock import elapsed
 from rowcall.base.settings import Settings
+from rowcall.base.tracing import exporter
 from rowcall.job_types import catalogue
 from rowcall_worker.handlers import Handler, load_handlers
 from rowcall_worker.isolation.channel import Channel, wait
@@ -176,6 +177,7 @@ def main(worker: int, control: socket.socket) -> None:
     chosen = settings.read()
     logs.configure(chosen)
     handlers = load_handlers(catalogue(), chosen.app)
+    exporter.load()
     # Memory that the garbage collector does not touch stays shared with the children.
     gc.freeze()
     ForkServer(control, handlers, chosen).run()

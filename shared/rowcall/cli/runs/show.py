@@ -121,6 +121,8 @@ def _fields(run: Row, attempts: Sequence[Row], now: datetime) -> Iterator[tuple[
     yield "queue", f"{run['queue']}, priority {run['priority']}" if run["priority"] else shown(run["queue"])
     yield "attempts", _counted(run, attempts)
     yield "created_at", when("created_at") + (f" by {shown(run['created_by'])}" if run["created_by"] else "")
+    if run["trace_parent"]:
+        yield "trace", run["trace_parent"].split("-")[1]
     yield "run_at", when("run_at")
     for name in ("started_at", "finished_at", "cancel_requested_at"):
         if run[name]:

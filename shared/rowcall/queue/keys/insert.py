@@ -20,7 +20,7 @@ from rowcall.status import Status
 INSERT = """
 INSERT INTO rowcall.job_runs
     (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, status)
+     idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
 OVERRIDING SYSTEM VALUE
 """
 NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
@@ -32,7 +32,7 @@ COLUMNS_OF_ONE = f"""%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(p
     coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
     %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
     %(key)s, %(key_owner)s, %(request_fingerprint)s,
-    %(created_by)s, '{Status.QUEUED}'"""
+    %(created_by)s, %(trace_parent)s, '{Status.QUEUED}'"""
 RETURNING_ONE = (
     f"RETURNING id, 1 AS position, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken"
 )
@@ -98,7 +98,7 @@ SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
        coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
        request.natural_key, %(unique_mode)s, request.content_fingerprint,
        request.key, %(key_owner)s, request.request_fingerprint,
-       %(created_by)s, '{Status.QUEUED}'
+       %(created_by)s, %(trace_parent)s, '{Status.QUEUED}'
 FROM request
     LEFT JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
     LEFT JOIN remembered ON remembered.key OPERATOR(pg_catalog.=) request.key

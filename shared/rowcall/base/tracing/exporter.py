@@ -1,0 +1,65 @@
+"""Configure OpenTelemetry by its own variables, if a collector is set and the app has not done it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+
+from rowcall.base.logs import LogEvent, log
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+
+# How long the end of a process, or of an isolated run, waits for a collector.
+FLUSH_SECONDS = 2.0
+
+MISSING = "pip install 'rowcall[otel]'"
+
+
+def wanted(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a collector is set, and the packages are there."""
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if not any(environment.get(name, "").strip() for name in ENDPOINTS):
+        return False
+    if find_spec("opentelemetry") and find_spec("opentelemetry.exporter.otlp.proto.http"):
+        return True
+    log().warning(LogEvent.TRACES_UNAVAILABLE, remedy=MISSING)
+    return False
+
+
+def load() -> bool:
+    """Import the packages if traces are wanted, for processes that are forked from this one."""
+    if not wanted():
+        return False
+    import opentelemetry.exporter.otlp.proto.http.trace_exporter
+    import opentelemetry.sdk.trace.export  # noqa: F401 - imported for its forks
+
+    return True
+
+
+def configure(service: str, environment: Mapping[str, str] = os.environ) -> Callable[[], None]:
+    """Send spans to the collector, unless the app has set a provider of its own; return what sends the rest."""
+    if not load():
+        return lambda: None
+    from opentelemetry import trace
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return lambda: None
+    named = {} if environment.get("OTEL_SERVICE_NAME") else {"service.name": service}
+    # Not at exit: that waits for half a minute for a collector that is away.
+    provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+
+    def flush() -> None:
+        sending = threading.Thread(target=provider.force_flush, name="traces", daemon=True)
+        sending.start()
+        sending.join(FLUSH_SECONDS)
+
+    return flush
