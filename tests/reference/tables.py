@@ -7,8 +7,9 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex
 
 from rowcall.schema.tables import metadata
-from tests.reference.columns import TABLES, meaning_of
+from tests.reference.columns import meaning_of
 from tests.reference.markdown import head, table
+from tests.reference.table_meanings import TABLES
 
 
 def page() -> str:

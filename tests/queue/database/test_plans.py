@@ -237,7 +237,11 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
         "who": "a test",
         "run_at": "2100-01-01",
     }
-    keyless = dict.fromkeys([*CHANGEABLE, *Keys._fields]) | {"unique_mode": "ever", "key_owner": "app"}
+    keyless = dict.fromkeys([*CHANGEABLE, *Keys._fields]) | {
+        "unique_mode": "ever",
+        "key_owner": "app",
+        "trace_parent": None,
+    }
     nodes = plan(filled, sql, {**keyless, **ending, **why}, before)
     assert 1 <= looked_at(nodes) <= 5
     assert "job_runs_pkey" in {node.get("Index Name") for node in nodes}
@@ -249,7 +253,7 @@ def test_enqueuing_finds_equal_keys_by_their_index(filled: PgConnection) -> None
     empty = dict.fromkeys([f"{name}s" for name in Keys._fields], [""] * len(keys))
     natural = [None, *(f"fact:{number}" for number in range(BATCH)), "live:1", "none"]
     wanted = {**empty, "payloads": ["{}"] * len(keys), "keys": keys, "natural_keys": natural, "created_by": None}
-    options |= {"unique_mode": "ever", "key_owner": "app", "reserves": [False] * len(keys)}
+    options |= {"unique_mode": "ever", "key_owner": "app", "trace_parent": None, "reserves": [False] * len(keys)}
     nodes = plan(filled, ENQUEUE_MANY, {**options, **wanted})
     inserts = {node["Relation Name"]: node for node in nodes if node.get("Operation") == "Insert"}
     insert = inserts["job_runs"]

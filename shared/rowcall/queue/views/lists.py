@@ -97,7 +97,7 @@ LARGE = ("payload", "result")
 SHOWN = """id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
         job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
         key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
-        failed_at, created_by, created_at, started_at, finished_at, updated_at, pruned_at"""
+        failed_at, created_by, trace_parent, created_at, started_at, finished_at, updated_at, pruned_at"""
 SHOWN += "".join(
     f",\n        CASE WHEN '{name}' = ANY(%(include)s::text[]) THEN {name} END AS {name}" for name in LARGE
 )
