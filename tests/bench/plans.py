@@ -96,7 +96,7 @@ FROM generate_series(date_trunc('minute', now()) - interval '8 days', now(), int
 BEYOND = "ALTER TABLE rowcall.job_runs ALTER id RESTART WITH 1000000000"
 
 # What a screen says of a part that took too long.
-MISSING = "the database did not answer this part"
+MISSING = "the database did not return this part"
 
 
 class Cost(NamedTuple):

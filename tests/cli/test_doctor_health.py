@@ -62,7 +62,7 @@ def test_runs_that_died_lately(well: dict[str, str], fresh_url: str) -> None:
         for _ in range(9):
             late = {"id": run_in(connection, Status.DEAD)["id"]}
             database.fetch_all(connection, f"{died} VALUES (%(id)s, 1, 1, '{Event.GIVE_UP}', 'w', now())", late)
-    many = "`rowcall runs retry --status dead --type noop --canary` retries many: first one, and the others after"
+    many = "`rowcall runs retry --status dead --type noop --canary` retries many: one run first, and the others after"
     assert wrong(well)["dead runs"].endswith(
         f"`rowcall runs retry ID` runs one again, and {many} `rowcall operations continue`"
     )
@@ -108,7 +108,7 @@ def test_due_runs_in_a_queue_that_is_limited_to_none(well: dict[str, str], fresh
     ("state", "subject", "sentence"),
     [
         ("unknown", "effects", "unknown outcomes: 1 of sent_emails; "),
-        ("intent", "open effects", "effects that may have happened, of runs that died or were cancelled"),
+        ("intent", "open effects", "effects that may have happened"),
     ],
 )
 def test_effects_that_wait_for_an_operator(

@@ -169,7 +169,8 @@ def test_a_live_definition_is_named_and_left_until_it_is_changed(environment: di
     ended = rowcall(environment, "erase", "--payload", '{"user_id": 7}', "--yes")
     assert (ended.returncode, ended.stdout) == (1, "runs erased: 0; effects erased: 0; definitions erased: 0\n")
     assert ended.stderr == (
-        "rowcall: matching definitions that are live: zel; change them, or `rowcall definitions remove zel`, and run"
+        "rowcall: matching definitions that have not been removed: zel; change them, or `rowcall definitions remove"
+        " zel`, and run"
         " the same command again\n"
     )
     assert everything(environment).count(MAIL) == 2

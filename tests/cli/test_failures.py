@@ -49,7 +49,7 @@ def test_json_has_all_fields_and_options_choose(environment: dict[str, str]) -> 
 
 def test_an_empty_list_says_what_it_means(environment: dict[str, str], fresh_url: str) -> None:
     none = rowcall(environment, "failures", "--type", "x", "--queue", "mail").stdout
-    assert none == "no attempt that matches --type x --queue mail has failed within 7 days\n"
+    assert none == "no attempt that matches --type x --queue mail has failed in the last 7 days\n"
     with database.transaction(fresh_url) as connection:
         database.fetch_all(connection, "TRUNCATE rowcall.job_attempts")
-    assert rowcall(environment, "failures").stdout == "no attempt has failed within 7 days\n"
+    assert rowcall(environment, "failures").stdout == "no attempt has failed in the last 7 days\n"

@@ -192,7 +192,7 @@ def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh
     assert f"its canary, run {runs[-1]}, was changed, and its status is now queued; the operation waits for" in told
     assert "try: rowcall operations continue 1" in told
     goes_on = rowcall(environment, "operations", "continue", "1").stdout
-    assert "workers carry it out: `rowcall operations show 1` shows their progress" in goes_on
+    assert "workers carry it out: `rowcall operations show 1` shows its progress" in goes_on
     assert rowcall(environment, "worker", "once", "--queues", "maintenance").returncode == 0
     assert found(fresh_url, runs) == ["queued"] * 3
     assert rowcall(environment, "operations", "show", "1").stdout.startswith(

@@ -141,7 +141,7 @@ def test_an_operator_finds_out_and_the_mail_is_sent_after_all(saas: Saas, barred
     assert [(row["kind"], row["id"], row["run_id"]) for row in listed] == [("sent_emails", 1, run_id)]
     resolved = rowcall(saas.environment, "effects", "resolve", "sent_emails", "1", "--did-not-happen")
     assert resolved.stdout == (
-        f"effect 1 of sent_emails is recorded as not happened: the next attempt of run {run_id} performs it\n"
+        f"effect 1 of sent_emails is recorded as not having happened: the next attempt of run {run_id} performs it\n"
     )
     rowcall(saas.environment, "runs", "retry", str(run_id))
     saas.work()

@@ -76,14 +76,14 @@ def scheduled(connection: PgConnection, name: str) -> None:
 
 
 def test_all_is_well(working: PgConnection) -> None:
-    assert told(working) == [Finding("good", "All well: 1 worker, nothing late.", "/admin/workers")]
+    assert told(working) == [Finding("good", "All is well: nothing is late; 1 worker is alive.", "/admin/workers")]
     fetch_all(working, WORKER, {"id": "web-2"})
-    assert sentences(working) == ["All well: 2 workers, nothing late."]
+    assert sentences(working) == ["All is well: nothing is late; 2 workers are alive."]
 
 
 def test_all_is_well_between_two_workers_of_cron(working: PgConnection) -> None:
     fetch_all(working, "UPDATE rowcall.workers SET stopped_at = now()")
-    assert sentences(working) == ["All well: no worker is alive at the moment, nothing late."]
+    assert sentences(working) == ["All is well: nothing is late; no worker is alive at the moment."]
 
 
 @pytest.mark.parametrize(("failures", "words"), [(1, "1 attempt"), (2, "2 attempts")])
@@ -91,13 +91,17 @@ def test_failures_that_recovered_are_mentioned(working: PgConnection, failures: 
     for _ in range(failures):
         failed(working, status=Status.SUCCEEDED)
     assert told(working) == [
-        Finding("good", f"All well: 1 worker, nothing late; {words} failed in the last hour.", "/admin/failures")
+        Finding(
+            "good",
+            f"All is well: nothing is late; 1 worker is alive; {words} failed in the last hour.",
+            "/admin/failures",
+        )
     ]
 
 
 def test_a_run_that_was_due_a_minute_ago_is_not_late(working: PgConnection) -> None:
     run_in(working, Status.QUEUED, run_at="now() - interval '1 minute'")
-    assert sentences(working) == ["All well: 1 worker, nothing late."]
+    assert sentences(working) == ["All is well: nothing is late; 1 worker is alive."]
 
 
 def test_late_runs_say_why(working: PgConnection) -> None:
@@ -147,17 +151,17 @@ def test_dead_runs(working: PgConnection, number: int, words: str) -> None:
 def test_a_silent_tick(working: PgConnection) -> None:
     scheduled(working, "nightly")
     fetch_all(working, TICK, {"age": "20 minutes"})
-    assert sentences(working) == ["No schedule has been decided for 20 min: no worker ticks."]
+    assert sentences(working) == ["No nominal time has been decided for 20 min: no worker ticks."]
     fetch_all(working, OVERDUE)
     assert sentences(working) == [
-        "No schedule has been decided for 20 min: no worker ticks, and 1 definition is overdue."
+        "No nominal time has been decided for 20 min: no worker ticks, and 1 definition is overdue."
     ]
 
 
 def test_a_tick_that_never_was(working: PgConnection) -> None:
     scheduled(working, "nightly")
     fetch_all(working, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour', worker = NULL")
-    assert sentences(working) == ["No schedule has been decided yet: no worker has ever ticked."]
+    assert sentences(working) == ["No nominal time has been decided yet: no worker has ever ticked."]
 
 
 @pytest.mark.parametrize(("names", "words"), [(["a"], "1 definition is"), (["a", "b"], "2 definitions are")])
@@ -176,7 +180,7 @@ def test_what_is_paused(working: PgConnection) -> None:
     run_in(working, Status.QUEUED, queue="'mail'")
     assert told(working) == [
         Finding("warn", "The queue mail is paused, and 1 run is due in it.", "/admin/queues/mail"),
-        Finding("warn", "The queue reports has the limit 0.", "/admin/queues/reports"),
+        Finding("warn", "The queue reports has a limit of 0.", "/admin/queues/reports"),
         Finding("warn", "1 definition is paused.", "/admin/definitions"),
     ]
 

@@ -22,10 +22,10 @@ FIELDS = {"exc_info": "exception"}
 MEANINGS = {
     LogEvent.API_STARTED: "The server accepts requests.",
     LogEvent.API_ANSWERED: "The access log: one line for each request, with its `route` if there is one.",
-    LogEvent.API_REQUEST_FAILED: "A request failed with 500, or a read for the feed failed; see the exception.",
+    LogEvent.API_REQUEST_FAILED: "A request failed with 500, or reading for `/v1/events` failed; see the exception.",
     LogEvent.DATABASE_LOST: "The database cannot be reached; the connection is retried until it succeeds.",
     LogEvent.DATABASE_BACK: "The database can be reached again.",
-    LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API, with the number of new ones.",
+    LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API; the line says how many were new.",
     LogEvent.RUN_ENQUEUED: "A run was enqueued through the API, or the request was a replay.",
     LogEvent.RUN_CANCELLED: "A run that was asked to stop has stopped.",
     LogEvent.RUN_FAILED: "An attempt failed, and another one follows.",
@@ -57,7 +57,8 @@ MEANINGS = {
     LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace period.",
     LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` ended. It also has"
     " `claimed`, `succeeded`, `failed`, `dead` and `seconds`.",
-    LogEvent.WORKER_ENDED: "A later signal ended the worker; these runs stay running until their leases expire.",
+    LogEvent.WORKER_ENDED: "A second signal ended the worker at once; these runs stay running until their leases"
+    " expire.",
 }
 
 
@@ -72,7 +73,7 @@ def page() -> str:
     lines += [
         "Each line has an event with its fields: as text on a terminal, as JSON elsewhere (`ROWCALL_LOG_FORMAT`). A",
         "line about a run has its `run_id` and `lease_no`, a line about a request its `request_id`. Filter by the",
-        "event, not by other words.",
+        "event, not by other text in the line.",
         "",
         *table(("event", "level", "fields", "meaning"), rows),
     ]

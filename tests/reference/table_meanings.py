@@ -6,7 +6,8 @@ TABLES = {
     "job_definitions": "Definitions: job types with a payload and a schedule.",
     "job_runs": "What should run, and what happened.",
     "job_attempts": "The attempts that did not succeed; a success is on the run itself.",
-    "request_keys": "Idempotency keys of requests that got an existing run, or whose run can release its natural key.",
+    "request_keys": "Idempotency keys of requests that were answered with an existing run, or whose run can lose its"
+    " natural key.",
     "run_logs": "What handlers logged with `run.log`: the newest lines of each run.",
     "failure_counts": "Failed attempts, counted by minute, job type, queue and error.",
     "run_counts": "How attempts ended, and waiting and run times, counted by minute, job type and worker.",
@@ -22,7 +23,7 @@ TABLES = {
     "operation_refusals": "The runs that an operation refused to change, at most 10,000 per operation.",
     "api_keys": "Keys of the HTTP API; only a hash of each secret is stored.",
     "page_sessions": "Sessions and one-time links of the operator's page; only a hash of each token is stored.",
-    "page_views": "Lists of runs that operators have named on the page, with their filters.",
+    "page_views": "Views that operators have saved on the page: named filters of the list of runs.",
     "audit_log": "Who changed what. Rows are only added; `rowcall erase` can remove payloads and refusals from them.",
     "sent_emails": "Effects: emails. Policy `at_most_once`.",
     "sent_reports": "Effects: weekly reports. Policy `with_the_run`.",

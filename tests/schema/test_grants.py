@@ -238,7 +238,7 @@ def test_erase_and_prune_say_whose_rights_they_need(
     )
     for by, words, needed in (
         (worker, ["erase", str(run["id"])], "the owner of the tables"),
-        (server, ["prune"], "the worker's role of `rowcall migrate --grants`, or of the owner of the tables"),
+        (server, ["prune"], "the worker's role that `rowcall migrate --grants` creates, or of the owner of the tables"),
     ):
         ended = rowcall({**environment, "DATABASE_URL": by.url}, *words, "--yes")
         assert ended.returncode == 1

@@ -74,8 +74,8 @@ def worker_command() -> None:
 def run_command(processes: int, metrics_port: int | None, **options: Any) -> None:
     """Keep performing due runs until SIGTERM, Ctrl-C or a closed terminal; running handlers may finish.
 
-    Another SIGTERM or Ctrl-C, more than a second later, stops at once, and names the runs that are left until their
-    leases expire.
+    After another SIGTERM or Ctrl-C, more than a second later, the worker stops at once, and names the runs that stay
+    running until their leases expire.
     """
     if processes > 1:
         from rowcall_worker.runtime.supervisor import supervise_processes

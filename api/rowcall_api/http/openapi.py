@@ -193,8 +193,8 @@ COMMON = (
     Common(
         422,
         "Invalid",
-        "A value is invalid: `errors` points to it and says why. Or a key was used before with different content:"
-        " `detail` names what has the key.",
+        "A value is invalid: `errors` points to it and says why. Or a key belongs to a run or an operation with"
+        " different content: `detail` names it.",
     ),
     Common(
         429,

@@ -40,7 +40,7 @@ WITHOUT_TLS = "page_without_tls"
 
 READ_ONLY = (
     "this page is read-only, because your connection to it is not encrypted: use https, or set"
-    " ROWCALL_PAGE_WITHOUT_TLS=on if nobody else can read the network"
+    " ROWCALL_PAGE_WITHOUT_TLS=on if nobody else can read the network's traffic"
 )
 
 

@@ -57,7 +57,7 @@ SAID = {
     "reschedule": "The run is due at the new time.",
     "clone": "This run is the copy.",
     "resolve": "The outcome is recorded.",
-    "started-now": "This run was enqueued now.",
+    "started-now": "This run was just enqueued.",
     "pause": "Paused.",
     "resume": "Resumed.",
     "limit": "The limit is set.",

@@ -68,10 +68,11 @@ def headline(stats: Row, found: list[Finding]) -> Finding:
         return found[0]
     alive, failed = stats["workers_alive"], stats["attempts_failed_last_hour"]
     # Cron may start `rowcall worker once` each minute, so that none is alive in between.
-    workers = plural(alive, "worker") if alive else "no worker is alive at the moment"
+    living = f"{plural(alive, 'worker')} {'is' if alive == 1 else 'are'} alive"
+    workers = living if alive else "no worker is alive at the moment"
     rest = f"; {plural(failed, 'attempt')} failed in the last hour" if failed else ""
     return Finding(
-        "good", f"All well: {workers}, nothing late{rest}.", _to("page.failures" if failed else "page.workers")
+        "good", f"All is well: nothing is late; {workers}{rest}.", _to("page.failures" if failed else "page.workers")
     )
 
 
@@ -114,7 +115,7 @@ def _schedules(stats: Row) -> Iterator[Finding]:
             else "yet: no worker has ever ticked"
         )
         late = f", and {_definitions(overdue)} overdue" if overdue else ""
-        yield Finding("bad", f"No schedule has been decided {since}{late}.", _to("page.workers"))
+        yield Finding("bad", f"No nominal time has been decided {since}{late}.", _to("page.workers"))
     elif overdue:
         yield Finding("bad", f"{_definitions(overdue)} overdue: see why.", _to("page.definitions"))
 
@@ -129,7 +130,7 @@ def _paused(stats: Row, late: Late | None) -> Iterator[Finding]:
         if queue["paused_at"] is not None:
             yield Finding("warn", f"The queue {queue['name']} is paused{waiting}.", here)
         elif queue["max_running"] == 0:
-            yield Finding("warn", f"The queue {queue['name']} has the limit 0{waiting}.", here)
+            yield Finding("warn", f"The queue {queue['name']} has a limit of 0{waiting}.", here)
     paused = stats["definitions"]["paused"]
     if paused:
         yield Finding("warn", f"{_definitions(paused)} paused.", _to("page.definitions"))

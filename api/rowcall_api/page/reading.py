@@ -65,7 +65,7 @@ def part(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.arg
     try:
         return Part(_within(seconds, read, *args, **kw))
     except DatabaseUnavailable:
-        return Part(None, f"the database did not answer this part within {seconds:.1g} s: load the page again")
+        return Part(None, f"the database did not return this part within {seconds:.1g} s: load the page again")
 
 
 def at_once(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.args, **kw: Asked.kwargs) -> Found:

@@ -1,4 +1,4 @@
-"""Serves the page in an application: its pool, its environment, and all of its screens."""
+"""Registers the page in an application, with its pool, its environment and its screens."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def resume_definition(headers: dict[str, Any], name: str) -> Shown:
 def run_definition_now(headers: dict[str, Any], name: str) -> Answer:
     """Enqueue one run of this definition now, in addition to its schedule.
 
-    The key also needs the scope to enqueue a run of its type.
+    The key also needs the scope that the run's job type requires.
     """
     with transaction() as connection:
         content = Content.of(definitions.get_definition(connection, name))

@@ -34,9 +34,9 @@ FIRST_SECONDS = 5.0
 def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Response:
     """Follow what happens to runs, workers and operations, as server-sent events.
 
-    `run` is the new status of a run, `worker` says that a worker has started or is gone, `operation` that an operation
-    has progressed, and `reset` that the client must read the lists again; it is also the first event, unless the feed
-    continues after a `Last-Event-ID`.  `partial` says that too many runs are waiting or running to report every
+    `run`: a run has a new status.  `worker`: a worker has started or is gone.  `operation`: one has progressed.
+    `reset`: the client must read the lists again; the feed begins with it, unless it continues after a
+    `Last-Event-ID`.  `partial` says that too many runs are waiting or running to report every
     change: a run that starts and ends within half a second may be left out, and so may an operator's change to a run
     that is not running; `reset` follows when this is over.
     """

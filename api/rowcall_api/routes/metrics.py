@@ -64,14 +64,14 @@ OF_A_QUEUE = (
 )
 
 QUEUES_UNLISTED = (
-    f"Queues left out of these metrics, which show {QUEUES_MOST}: first those of job types and operators, then those"
-    " that have waited longest. Alert above 0: something creates queue names."
+    f"How many queues are left out. The metrics show at most {QUEUES_MOST}: first queues of job types and operators,"
+    " then those that have waited longest. Alert above 0: something creates queue names."
 )
 
 EFFECTS_UNKNOWN = (
     "Effects with an unknown outcome, at most 1000. Alert above 0: an operator must resolve them;"
-    " `rowcall effects list --state unknown` lists them. Effects in the state `intent` of dead and cancelled"
-    " runs are not among them; `rowcall doctor` names those."
+    " `rowcall effects list --state unknown` lists them. Effects of dead and cancelled runs that are still in"
+    " the state `intent` are not counted; `rowcall doctor` names those."
 )
 
 OF_THE_WHOLE = (
@@ -101,7 +101,7 @@ OF_THE_WHOLE = (
     Gauge(
         "rowcall_definitions_overdue",
         "Definitions with a nominal time that has been due and undecided for more than 150 seconds, at most 1000. Alert"
-        " above 0: no worker ticks, none knows the job type, or the log says why the schedule is broken.",
+        " above 0: no worker ticks, none knows the job type, or the schedule is broken, as the log says.",
         lambda figures: figures["definitions"]["overdue"],
     ),
     Gauge(
@@ -112,7 +112,7 @@ OF_THE_WHOLE = (
     ),
 )
 
-DATABASE_UP = "1 if the database answered this scrape; otherwise 0, without any other figures. Alert on 0."
+DATABASE_UP = "1 if the database answered this scrape; otherwise 0, and no other metric is served. Alert on 0."
 
 
 class Figures(Collector):

@@ -77,7 +77,7 @@ def reschedule_run(options: dict[str, Any], headers: dict[str, Any], run_id: int
 @answers_with_a_run(blueprint, PartialRunSchema)
 @needs("operate")
 def clone_run(changes: dict[str, Any], headers: dict[str, Any], run_id: int) -> Answer:
-    """Enqueue a copy of this run with these changes.  The key also needs the scope to enqueue a run of its type."""
+    """Enqueue a copy of this run with these changes.  The key also needs the scope that the run's job type requires."""
     with transaction() as connection:
         must_be_allowed_to_steer(connection, run_id)
         original = queue.get_run(connection, run_id)

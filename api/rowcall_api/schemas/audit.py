@@ -44,7 +44,7 @@ class AuditSchema(AnswerSchema):
 class AuditQuery(FilteredPageQuery):
     """The filters, the page size and the cursor."""
 
-    who = _text("Only changes by this caller: api:NAME (an API key, or one that it replaced), or cli:USER.")
+    who = _text("Only changes by this caller: api:NAME (all API keys of this name), or cli:USER.")
     action = _text("Only this action, such as retry or pause.")
     subject = _text(f"Only changes of this kind of subject: {', '.join(SUBJECTS[:-1])} or {SUBJECTS[-1]}.")
     subject_id = fields.Integer(

@@ -42,7 +42,8 @@ class RequestedSchema(Schema):
         FilterSchema,
         load_default=dict,
         metadata={
-            "description": "The same filters as in the list of runs. Default: all statuses that the action can change."
+            "description": "The same filters as in the list of runs. Without `status`: all statuses to which the"
+            " action applies."
         },
     )
     all = YesOrNo(

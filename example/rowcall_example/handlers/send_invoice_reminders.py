@@ -1,4 +1,4 @@
-"""send_invoice_reminders: enqueue an email for each invoice with a reminder on this day."""
+"""send_invoice_reminders: enqueue an email for each invoice whose reminder is due on the given day."""
 
 from __future__ import annotations
 

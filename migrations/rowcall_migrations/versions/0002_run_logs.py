@@ -273,7 +273,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it, with all lines, counts, operations, keys, incidents, sessions and views, and restore the function."""
+    """Drop these tables with their rows, and restore the function that guards the audit log."""
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
     op.execute("ALTER TABLE rowcall.job_definitions DROP COLUMN ping_url")

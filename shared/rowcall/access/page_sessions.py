@@ -84,7 +84,7 @@ def follow_link(
 def find_session(connection: Connection, token: str, is_encrypted: bool = False) -> Caller | None:
     """Return the owner of the session's key; None if the session or the key is no longer valid.
 
-    A session is valid only on connections like the one on which it was begun.
+    A session that was begun over TLS is valid only over TLS, and the other way round.
     """
     is_like_it = token.startswith(ENCRYPTED) is is_encrypted
     row = fetch_one(connection, FIND, {"token": hashed(token)}) if is_like_it and TOKEN.fullmatch(token) else None

@@ -1,4 +1,4 @@
-"""Lists of runs that operators have named on the page.  All operators share them, so each change is audited."""
+"""Views that operators have saved: named filters.  All operators share them, so each change is audited."""
 
 from __future__ import annotations
 

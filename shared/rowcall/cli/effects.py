@@ -64,8 +64,9 @@ def resolve_command(
     """Record whether one or more effects of KIND happened.  `rowcall effects list` shows kinds and ids.
 
     First find out whether they happened, for example in the mail server's log or the provider's dashboard.  After
-    --did-not-happen, the next attempt of a run performs its effect.  A wrong resolution can be corrected with the other
-    option until an attempt begins the effect again, and a wrong reference with --happened and the right one.
+    --did-not-happen, the next attempt of a run performs its effect.  Until an attempt begins
+    the effect again, the other option corrects a wrong resolution, and --happened with the right --reference a wrong
+    reference.
     """
     if happened is not_happened:
         raise click.UsageError("use either --happened or --did-not-happen")
@@ -144,14 +145,15 @@ def _workers(connection: Connection) -> str:
 def after_restore_command(yes: bool, as_json: bool) -> None:
     """Record that the database was restored from a backup.  Do this before you start the workers.
 
-    A run that waits in the backup may have sent its email before the restore, and the restored effects tables do not
-    show it.  After this command, no run from before the restore performs an effect that could happen twice: the effect
-    becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as usual.
+    A run that was waiting when the backup was made may have sent its email since, and the restored effects tables do
+    not show it.  After this command, no run from before the restore performs an effect that could happen twice: the
+    effect becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as
+    usual.
     """
     with command_transaction() as connection:
         working = _workers(connection)
     consequence = "for all existing runs, effects that must not be repeated will wait for your decision"
-    confirm(f"{consequence}, while {working}: stop every worker first" if working else consequence, yes)
+    confirm(f"{working}: stop every worker first; {consequence}" if working else consequence, yes)
     if working and yes:
         click.echo(wrapped(f"rowcall: {working}: stop every worker, and repeat the command", errors=True), err=True)
     with command_transaction() as connection:

@@ -36,9 +36,7 @@ def failures_command(job_type: str | None, queue: str | None, limit: int, table:
     errors = [{name: value for name, value in row.items() if name != "error_key"} for row in found.errors]
     rows = [{**row, **{name: row[field] for name, field in PERIODS.items()}} for row in errors]
     given = " ".join(f"--{name} {value}" for name, value in {"type": job_type, "queue": queue}.items() if value)
-    empty = (
-        f"no attempt that matches {given} has failed within 7 days" if given else "no attempt has failed within 7 days"
-    )
+    empty = f"no attempt{f' that matches {given}' if given else ''} has failed in the last 7 days"
     table.show(errors if table.as_json else rows, LISTED, now, empty, MORE, spare=SPARE)
     if not found.complete:
         click.echo("many attempts have failed lately, and some are not counted yet: repeat this in a minute", err=True)

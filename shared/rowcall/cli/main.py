@@ -208,7 +208,7 @@ def _end_of_database(cause: Exception) -> None:
     if isinstance(cause, psycopg2.errors.LockNotAvailable):
         _end(LOCKED, DatabaseUnreachable.exit_code)
     if is_passing(cause):
-        _end(f"the database ended a statement: {reason}; try again in a moment", DatabaseUnreachable.exit_code)
+        _end(f"the database cancelled a statement: {reason}; try again in a moment", DatabaseUnreachable.exit_code)
     if (getattr(cause, "pgcode", None) or "").startswith(SHORTAGE):
         _end(
             f"the database has run out of a resource: {reason}; free it on the database server, and try again",

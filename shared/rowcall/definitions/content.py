@@ -61,12 +61,12 @@ class Content:
         choice(CatchUp),
         "Which of the nominal times that passed during an outage still run.",
         default=CatchUp.LATEST,
-        option="Which nominal times still run after an outage.",
+        option="Which nominal times of an outage are still enqueued.",
     )
     max_lateness: timedelta | None = declared(
         Duration,
-        "How late a nominal time may still run: in seconds, or as text such as 6h.",
-        option="How late a nominal time may still run, such as 6h.",
+        "How late the run of a nominal time may still be enqueued: in seconds, or as text such as 6h.",
+        option="How late the run of a nominal time may still be enqueued, such as 6h.",
         metadata=SECONDS_OR_WORDS,
     )
     overlap: Overlap = declared(

@@ -221,7 +221,7 @@ def test_two_runs_of_a_batch_with_one_key_are_both_pointed_to(refused: Call, oth
     assert answer["type"] == "urn:rowcall:problem:idempotency-key-reused"
     assert [error["pointer"] for error in answer["errors"]] == ["/runs/0", "/runs/2"]
     assert answer["detail"].startswith(
-        "/runs/0 and /runs/2 have the same idempotency key 'twice' and different content"
+        "/runs/0 and /runs/2 have the same idempotency key 'twice' but different content"
     )
 
 

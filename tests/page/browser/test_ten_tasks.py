@@ -109,7 +109,7 @@ def pause_a_schedule(hand: Hand, filled: Filled, _: PgConnection) -> None:
 def run_a_schedule_now(hand: Hand, filled: Filled, _: PgConnection) -> None:
     hand.follow(filled.paused_definition, "#schedules")
     hand.press("Run now…", f"Run {filled.paused_definition} now")
-    expect(hand.page.get_by_role("status").first).to_have_text("This run was enqueued now.")
+    expect(hand.page.get_by_role("status").first).to_have_text("This run was just enqueued.")
 
 
 def pause_a_queue(hand: Hand, _: Filled, __: PgConnection) -> None:

@@ -67,5 +67,5 @@ def blocks(app: flask.Flask, visit: Visit, path: str, connection: Connection) ->
     before = blocks_read(app, connection)
     screen = visit.get(path)
     assert screen.status < 500, (path, screen.text)
-    assert "database did not answer this part" not in screen.text, (path, screen.text)
+    assert "database did not return this part" not in screen.text, (path, screen.text)
     return blocks_read(app, connection) - before

@@ -24,7 +24,7 @@ WRITERS = 4
 UNREAD = {"rowcall.request_keys", "rowcall.incidents", "rowcall.alert_checks", "rowcall.pings"}
 
 # What a missing part says.
-GAP = "database did not answer this part"
+GAP = "database did not return this part"
 
 
 def set_limits(monkeypatch: pytest.MonkeyPatch, part: float, screen: float) -> None:

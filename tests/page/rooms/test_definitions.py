@@ -123,7 +123,7 @@ def test_a_run_is_enqueued_once_though_the_form_is_sent_twice(
     operator = browse()
     form = operator.get("/definitions/nightly").forms["Run nightly now"]
     first, second = (operator.post(form.action, once=form.fields["once"]) for _ in range(2))
-    assert "This run was enqueued now." in first.text
+    assert "This run was just enqueued." in first.text
     assert first.address == second.address
     sql = "SELECT count(*) AS runs FROM rowcall.job_runs WHERE definition_id = %(id)s"
     counted = fetch_one(committed, sql, {"id": nightly})

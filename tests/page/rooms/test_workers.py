@@ -61,7 +61,7 @@ def test_a_silent_worker_is_explained(browse: Browse, committed: PgConnection) -
     shown = browse("read").get("/workers").text
     assert "silent web-1" in shown
     assert "it was killed, hangs, or cannot reach the database" in shown
-    assert "When their leases expire, another worker takes its runs over." in shown
+    assert "Another worker takes over its runs when their leases expire." in shown
 
 
 def test_those_that_stopped_are_shown_on_request(browse: Browse, committed: PgConnection) -> None:

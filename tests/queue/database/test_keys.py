@@ -27,7 +27,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_requests_of_one_call_with_one_natural_key_are_named_both(connection: PgConnection) -> None:
     payloads: list[dict[str, Any]] = [{"invoice_id": 1}, {"invoice_id": 70}, {"invoice_id": 70, "note": "urgent"}]
-    named = r"^request 2 and request 3 have the same natural key '70' and different content: "
+    named = r"^request 2 and request 3 have the same natural key '70' but different content: "
     with pytest.raises(NaturalKeyConflict, match=named) as said:
         enqueue_many(connection, "charge", payloads)
     assert str(said.value).endswith(": send only one of them, or the same content in both")

@@ -60,7 +60,7 @@ def _prepare(connection: WatchedConnection) -> None:
 
 
 def _made(as_: Callable[..., Any], held: Connection) -> Session:
-    """Return the session that `as_` makes; if it makes none, no later attempt would either."""
+    """Return the session that `as_` makes; if it makes none, the error is permanent."""
     try:
         session = as_(bind=held, join_transaction_mode="create_savepoint")
     except TypeError as error:

@@ -60,7 +60,7 @@ class Stream:
 
 @dataclass(eq=False)
 class Place:
-    """A request of Rowcall's own server: whether it may be parked, has been, and what its first handling noted."""
+    """A request in Rowcall's own server: whether it has been parked, and what its first handling noted."""
 
     room: threading.Semaphore
     parked: Parked | None = None
@@ -87,7 +87,7 @@ PLACE: ContextVar[Place | None] = ContextVar("rowcall_place", default=None)
 
 
 class Waiting:
-    """Lets requests wait: parked in Rowcall's own server, or in their threads in another, where at most `most` wait."""
+    """Lets requests wait.  Rowcall's own server parks them; elsewhere they wait in their threads, at most `most`."""
 
     def __init__(self, most: int) -> None:
         self._room = threading.Semaphore(most)

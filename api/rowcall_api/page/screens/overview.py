@@ -69,7 +69,7 @@ def _series(connection: Connection, chosen: str) -> Series:
 
 def _charts(series: Series) -> list[tuple[str, charts.Chart]]:
     return [
-        ("Ends of attempts", charts.throughput(series)),
+        ("Finished attempts", charts.throughput(series)),
         ("Waiting time", charts.times(series, "waiting", "Runs waited")),
         ("Run time", charts.times(series, "running", "Handlers worked")),
     ]

@@ -63,7 +63,7 @@ def show_own_key() -> Row:
 def create_key(sent: dict[str, Any]) -> Row:
     """Create a key.  Its secret is only in this response.
 
-    If the response is lost, the name is taken: rotate that key without a grace period.
+    If the response is lost, the key exists, but nobody knows its secret: rotate it without a grace period.
     """
     limits = Limits(sent["job_types"], sent["queues"])
     must_be_allowed_to_manage_keys(limits)

@@ -42,7 +42,8 @@ class TooManyStuck(RowcallError):
     def __init__(self, threads: int) -> None:
         super().__init__(
             f"{threads} handlers are stuck beyond their time limits, and threads cannot be killed: this worker exits,"
-            " so that its service manager restarts it; set isolated=True on such types: child processes can be killed"
+            " so that its service manager restarts it; set isolated=True on their job types, because child processes"
+            " can be killed"
         )
 
 

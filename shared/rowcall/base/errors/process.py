@@ -79,7 +79,7 @@ class SchemaMismatch(RowcallError):
 
 
 class RightsMissing(RowcallError):
-    """The database refuses a statement of Rowcall to the role of this process."""
+    """The database does not allow the role of this process to run a statement of Rowcall."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(

@@ -138,7 +138,7 @@ class KeyTaken(RowcallError):
 
     def between(self, one: str, other: str) -> None:
         """Name two of the requests, because the run of the other one is rolled back."""
-        both = f"{one} and {other} have the same {self._key_is} and different content"
+        both = f"{one} and {other} have the same {self._key_is} but different content"
         self.args = (f"{both}: {self._remedy}",)
 
 

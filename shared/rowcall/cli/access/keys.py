@@ -41,7 +41,9 @@ def keys_command() -> None:
     help="What the key may do.  May be repeated.",
 )
 @click.option("--expires", "expires_at", type=Moment(), help="When the key expires, such as 90d.  [default: never]")
-@click.option("--types", help="Job types that the key may enqueue and change, separated by commas.  [default: all]")
+@click.option(
+    "--types", help="Job types whose runs the key may enqueue and change, separated by commas.  [default: all]"
+)
 @click.option("--queues", help="Queues that the key may enqueue to and change, separated by commas.  [default: all]")
 @json_option
 def create_command(

@@ -95,7 +95,7 @@ def _together(rows: Sequence[Row]) -> str:
     if most["runs"] < MANY:
         return ""
     command = f"rowcall runs retry --status dead --type {most['job_type']} --canary"
-    return f", and `{command}` retries many: first one, and the others after `rowcall operations continue`"
+    return f", and `{command}` retries many: one run first, and the others after `rowcall operations continue`"
 
 
 def _unresolved(runs: Sequence[Row]) -> str:
@@ -133,7 +133,7 @@ def open_effects(connection: PgConnection) -> Finding:
     return Finding(
         "open effects",
         False,
-        f"effects that may have happened, of runs that died or were cancelled ({_named(runs)}):"
+        f"{_named(runs)} died or were cancelled, and have effects that may have happened:"
         f" {_counted({row['kind']: row['effects'] for row in rows})}; `rowcall effects list --state intent` shows them;"
         " find out what happened, and record it with `rowcall effects resolve`, or run `rowcall runs retry ID`, which"
         " follows the policy of the kind",

@@ -68,7 +68,7 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
     if doubtful:
         click.echo(
             f"rowcall: effects of these runs may have happened: {_named(doubtful)}; `rowcall effects list --run"
-            f" {doubtful[0]}` shows them, and an erased run cannot be retried",
+            f" {doubtful[0]}` shows them; find out what happened, because a retry can no longer do it",
             err=True,
         )
     _complain(0 if dry_run else counts["matched"] - counts["erased"], unfinished, definitions.left(dry_run))
@@ -105,7 +105,7 @@ class Definitions:
         if self.live:
             names = ", ".join(one.name for one in self.live)
             reasons.append(
-                f"matching definitions that are live: {names}; change them, or `rowcall definitions remove"
+                f"matching definitions that have not been removed: {names}; change them, or `rowcall definitions remove"
                 f" {self.live[0].name}`, and run the same command again"
             )
         if not dry_run and self.erased < len(self.found):

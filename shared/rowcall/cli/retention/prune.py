@@ -23,7 +23,7 @@ from rowcall.queue.retention.walk import NOTHING_YET, PruneOptions, expire_keys,
 from rowcall.schema import check_revision
 
 # Whose rights it needs.
-ROLES = "the worker's role of `rowcall migrate --grants`, or of the owner of the tables"
+ROLES = "the worker's role that `rowcall migrate --grants` creates, or of the owner of the tables"
 
 Policies = Mapping[str, Mapping[str, Any]]
 

@@ -135,13 +135,13 @@ def report(operation: Row, as_json: bool) -> None:
             f"its canary is run {operation['canary_run_id']}: `rowcall operations continue {number}` changes the others"
         )
     elif status in operations.ACTIVE:
-        click.echo(f"workers carry it out: `rowcall operations show {number}` shows their progress")
+        click.echo(f"workers carry it out: `rowcall operations show {number}` shows its progress")
 
 
 def _left_to_workers(number: int) -> str:
     return (
-        f"workers continue operation {number}: `rowcall operations show {number}` shows their progress,"
-        f" `rowcall operations stop {number}` stops it"
+        f"workers continue operation {number}: `rowcall operations show {number}` shows its progress,"
+        f" and `rowcall operations stop {number}` stops it"
     )
 
 

@@ -105,7 +105,7 @@ def show_line(line: Mapping[str, Any], as_json: bool = False) -> None:
 
 
 def show_end(lines: Sequence[Row], run_id: int) -> None:
-    """Print the last lines of a run, and how to see all."""
+    """Print the last lines of a run's log, and the command that prints all of them."""
     if lines:
         click.echo()
         click.echo(

@@ -25,7 +25,7 @@ LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 @dataclass(frozen=True)
 class Child:
-    """A `rowcall` command that runs until the end."""
+    """A `rowcall` command that runs until `rowcall up` ends."""
 
     command: str
     process: subprocess.Popen[bytes]

@@ -32,6 +32,6 @@ WHERE finished_at IS NULL AND suspect > 0 AND status IN {sources_of(Event.UNCLAI
 
 
 def held(connection: PgConnection, worker: str, lanes: Sequence[Lane]) -> list[Lease]:
-    """Return the leases that a worker holds on suspects and on runs of these lanes, from their start positions."""
+    """Return the leases that a worker holds on suspects, and on runs of these lanes from each lane's start."""
     rows = fetch_prepared(connection, BY_INDEX + HELD, {"worker": worker, **parameters_of_lanes(lanes)})
     return [Lease(worker, run_id, lease_no) for run_id, lease_no in rows]

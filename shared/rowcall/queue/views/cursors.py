@@ -47,7 +47,7 @@ def read_time(scope: str, cursor: str) -> tuple[datetime, int]:
 
 
 def written_text(scope: str, place: str) -> str:
-    """Return the cursor for a position that is a text, such as a name."""
+    """Return the cursor for a position that is a string, such as a name."""
     return _text(_mark(scope) + place.encode())
 
 

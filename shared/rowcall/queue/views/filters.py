@@ -66,7 +66,7 @@ class Filter:
     created_by: str | None = declared(
         Form.TEXT,
         "%(created_by)s IN (created_by, split_part(created_by, ' (', 1))",
-        "Only runs of this caller: api:NAME (an API key, or one that it replaced), api:NAME (PREFIX), or cli:USER.",
+        "Only runs of this caller: api:NAME (all API keys of this name), api:NAME (PREFIX) (one key), or cli:USER.",
     )
     created_after: datetime | None = declared(
         Form.TIME, "created_at >= %(created_after)s", "Only runs created at this time or later."

@@ -41,7 +41,7 @@ class Order(StrEnum):
 
 
 def measured(order: str) -> str:
-    """Return a query for the rows of `shown` in this order, with place, bytes so far, and the number of rows."""
+    """Return a query that adds to each row of `shown` its place, the bytes so far, and the number of rows."""
     return f"""
     SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY {order}) AS place,
         sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS bytes

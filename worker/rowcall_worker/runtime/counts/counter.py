@@ -23,8 +23,8 @@ Key = tuple[int, str]
 class RunCounter:
     """What this process has counted; all threads share it.
 
-    A minute is one of the database's clock.  It never decreases, so a minute whose counts are written and forgotten
-    does not come back.
+    Minutes are those of the database's clock.  The current one never decreases, so nothing is added to a minute whose
+    counts are written and forgotten.
     """
 
     def __init__(self) -> None:
