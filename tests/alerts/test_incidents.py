@@ -163,12 +163,14 @@ def test_a_worker_that_dies_while_it_checks_has_changed_nothing_and_the_next_one
 
 def test_a_test_is_told_as_an_incident_and_ends_by_itself(connection: PgConnection) -> None:
     asked = begin_test(connection, "cli:anna")
-    assert begin_test(connection, "cli:anna") is None
     assert [row["told"] for row in list_incidents(connection, 10)] == [False]
     assert check(connection) == [{"to": "ops@example.com", "opened": [asked], "ended": []}]
     pass_time(connection, "6 min")
     assert check(connection) == [{"to": "ops@example.com", "opened": [], "ended": [asked]}]
-    assert begin_test(connection, "cli:anna") is not None
+
+
+def test_a_test_can_follow_another_one_at_once(connection: PgConnection) -> None:
+    assert begin_test(connection, "cli:anna") != begin_test(connection, "cli:anna")
 
 
 def test_a_check_that_the_database_refuses_holds_up_no_schedules_and_is_tried_again_later(

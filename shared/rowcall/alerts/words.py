@@ -51,7 +51,9 @@ def _died(incident: Incident) -> Told:
     number, job_type = incident.details["runs"], incident.subject
     lines = [line for run in incident.runs for line in _of_run(run, incident.page)]
     filters = f"--status dead --type {job_type}"
-    lines.append("Further deaths are not told until this has ended: five minutes after none is dead any more.")
+    lines.append(
+        "Further deaths are not told until this has ended, when all were retried or none has died for an hour."
+    )
     if number > len(incident.runs):
         lines += [
             f"All of them: rowcall runs list {filters}",

@@ -7,18 +7,19 @@ import click
 from rowcall.alerts import Alert, begin_test, list_incidents, opened_title
 from rowcall.base import settings
 from rowcall.base.database import Row
-from rowcall.base.errors import RowcallError
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import show_json
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
+from rowcall.job_types import catalogue
+from rowcall.job_types.alerting import receivers_by_label
 
 LISTED = ("id", "alert", "opened_at", "ended_at", "what")
 
 NOT_SET = (
-    "ROWCALL_ALERT_EMAILS and ROWCALL_ALERT_WEBHOOKS are not set here; if they are not set for the workers either,"
-    " nobody is told"
+    "ROWCALL_ALERT_EMAILS and ROWCALL_ALERT_WEBHOOKS are not set here, and no job type has on_dead; if that is so for"
+    " the workers too, nobody is told"
 )
 
 
@@ -39,14 +40,16 @@ def list_command(only_open: bool, limit: int, table: Table) -> None:
         show_json(rows)
         return
     kept = "is open" if only_open else "has been recorded"
-    empty = f"no incident {kept}; workers check while ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS is set"
+    empty = (
+        f"no incident {kept}; workers check if ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS or on_dead names somebody"
+    )
     table.show([{**row, "what": _what(row)} for row in rows], LISTED, now, empty)
 
 
 def _what(row: Row) -> str:
     """Say what began, and of a test whether a worker has told the receivers."""
     title = opened_title(Alert(row["alert"]), row["subject"], row["details"])
-    return title if row["told"] else f"{title}; no worker has told the receivers yet"
+    return title if row["told"] else f"{title}; no worker has found it yet"
 
 
 @alerts_command.command("test")
@@ -56,11 +59,8 @@ def test_command() -> None:
     A worker tells them, with its own settings, within about a minute, and about five minutes later that the test has
     ended.
     """
-    who = operator().who
     with command_transaction() as connection:
-        incident = begin_test(connection, who)
-    if incident is None:
-        raise RowcallError(f"a test by {who} is open: it ends about five minutes after a worker has told the receivers")
-    click.echo(f"incident {incident} is a test; `rowcall alerts list` says when a worker has told the receivers")
-    if not settings.read().alert_receivers:
+        incident = begin_test(connection, operator().who)
+    click.echo(f"incident {incident} is a test; if no message arrives within two minutes, see `rowcall doctor`")
+    if not receivers_by_label(settings.read(), catalogue()):
         click.echo(NOT_SET, err=True)

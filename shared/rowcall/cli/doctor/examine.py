@@ -21,7 +21,7 @@ from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.doctor.grants import grants
 from rowcall.cli.doctor.health import examine_health, handlers
-from rowcall.cli.doctor.messages import alerts, emails, switch, unchecked
+from rowcall.cli.doctor.messages import alerts, emails, switch, unchecked, unsent
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.cli.terminal.output import shown
 from rowcall.job_types import load_catalogue
@@ -144,6 +144,7 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
                     yield grants(connection)
                     yield from examine_health(connection, catalogue)
                     yield switch(connection, settings)
+                    yield from unsent(connection)
                     if catalogue is not None:
                         yield from unchecked(connection, settings, catalogue)
             yield pooler(url)

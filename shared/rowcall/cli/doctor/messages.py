@@ -9,8 +9,10 @@ from rowcall.base.database import PgConnection, fetch_one
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
-from rowcall.job_types.alerting import receivers_by_label
+from rowcall.job_types.alerting import SEND_ALERT, receivers_by_label
 from rowcall.job_types.catalogue import Catalogue
+from rowcall.job_types.declaration import PRIORITY_FIRST
+from rowcall.status import Status
 
 
 def emails(settings: Settings) -> Finding:
@@ -40,6 +42,23 @@ def unchecked(connection: PgConnection, settings: Settings, catalogue: Catalogue
         since = "workers tick, but none has ever checked them" if last is None else f"last checked at {shown(last)}"
         remedy = "set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers, and look for `alerts refused` in"
         yield Finding("alerts", False, f"{since}: {remedy} their logs")
+
+
+# Messages that failed and will be tried again; the index job_runs_live.
+UNSENT = f"""
+SELECT count(*) AS runs, (array_agg(last_error ORDER BY failed_at DESC))[1] AS error FROM rowcall.job_runs
+WHERE finished_at IS NULL AND queue = '{SEND_ALERT.queue}' AND priority = {PRIORITY_FIRST} AND status = '{Status.FAILED}'
+    AND job_type = '{SEND_ALERT.name}'
+"""
+
+
+def unsent(connection: PgConnection) -> Iterator[Finding]:
+    """Find messages about alerts that could not be sent."""
+    row = fetch_one(connection, UNSENT)
+    if row is not None and row["runs"]:
+        waiting = "1 message is" if row["runs"] == 1 else f"{row['runs']} messages are"
+        listed = f"`rowcall runs list --type {SEND_ALERT.name} --status failed` lists them"
+        yield Finding("alerts", False, f"{waiting} not sent yet: {row['error']}; {listed}")
 
 
 def alerts(settings: Settings, catalogue: Catalogue) -> Finding:
