@@ -102,8 +102,5 @@ def test_doctor_finds_messages_that_are_not_sent_yet_with_the_reason(well: dict[
         told = {"job_type": "'send_alert'", "queue": "'maintenance'", "priority": "-32768"}
         run_in(connection, Status.FAILED, **told, last_error="'the mail server wants STARTTLS'")
     [unsent, _] = found(well, "alerts")
-    assert unsent == (
-        False,
-        "1 message is not sent yet: the mail server wants STARTTLS; `rowcall runs list --type send_alert --status failed`"
-        " lists them",
-    )
+    listed = "`rowcall runs list --type send_alert --status failed` lists them"
+    assert unsent == (False, f"1 message is not sent yet: the mail server wants STARTTLS; {listed}")

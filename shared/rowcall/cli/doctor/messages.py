@@ -47,8 +47,8 @@ def unchecked(connection: PgConnection, settings: Settings, catalogue: Catalogue
 # Messages that failed and will be tried again; the index job_runs_live.
 UNSENT = f"""
 SELECT count(*) AS runs, (array_agg(last_error ORDER BY failed_at DESC))[1] AS error FROM rowcall.job_runs
-WHERE finished_at IS NULL AND queue = '{SEND_ALERT.queue}' AND priority = {PRIORITY_FIRST} AND status = '{Status.FAILED}'
-    AND job_type = '{SEND_ALERT.name}'
+WHERE finished_at IS NULL AND queue = '{SEND_ALERT.queue}' AND priority = {PRIORITY_FIRST}
+    AND status = '{Status.FAILED}' AND job_type = '{SEND_ALERT.name}'
 """
 
 
