@@ -49,6 +49,35 @@ def test_an_alert_that_comes_and_goes_is_one_incident(connection: PgConnection) 
     assert open_now(connection) == [("run_died", "noop")]
 
 
+def test_nobody_checks_again_before_thirty_seconds_have_passed(connection: PgConnection) -> None:
+    assert check(connection) == []
+    die(connection)
+    pass_time(connection, "29 s")
+    assert check(connection) == []
+    pass_time(connection, "2 s")
+    assert len(check(connection)) == 1
+
+
+def test_an_alert_that_is_true_after_a_long_time_without_checks_goes_on(connection: PgConnection) -> None:
+    die(connection)
+    check(connection)
+    pass_time(connection, "20 min")
+    assert check(connection) == []
+    assert open_now(connection) == [("run_died", "noop")]
+
+
+def test_a_worker_ends_no_incident_of_an_alert_that_it_does_not_check(connection: PgConnection) -> None:
+    overdue = "INSERT INTO rowcall.job_runs (job_type, run_at) VALUES ('noop', now() - interval '1 hour')"
+    fetch_all(connection, overdue)
+    check(connection)
+    before = open_now(connection)
+    assert ("run_overdue", "default") in before
+    billing = JobType("bill", schema=AnyPayload, on_dead="billing@example.com")
+    pass_time(connection, "6 min")
+    assert check(connection, (), known(billing)) == []
+    assert open_now(connection) == before
+
+
 def test_ten_thousand_dead_runs_of_many_types_are_one_message_for_each_receiver(connection: PgConnection) -> None:
     for job_type in ("noop", "letter", "invoice"):
         fetch_all(

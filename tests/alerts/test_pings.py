@@ -128,6 +128,9 @@ def test_no_call_by_a_worker_that_hangs(shop: Shop, service: WebServer) -> None:
     pinging(shop)
     with running(shop.environment, "worker", "run") as worker:
         wait_until(lambda: len(service.requests) == 2, "a call of the worker")
+        # Frozen before its transaction has ended, it would hold a lock.
+        live = "SELECT 1 FROM rowcall.job_runs WHERE job_type = 'ping' AND finished_at IS NULL"
+        wait_until(lambda: not shop.sql(live), "the end of that ping")
         freeze(worker)
         shop.sql(LATER)
         # Another worker, which has no switch, works for a while.

@@ -57,6 +57,9 @@ SENTENCES = (
     "tests/definitions/test_tick_runs.py",
     "tests/definitions/test_erase.py",
     "tests/definitions/test_broken.py",
+    "tests/alerts/test_incidents.py",
+    "tests/alerts/test_conditions.py",
+    "tests/alerts/test_pings.py",
 )
 MODEL = f"{FOLDER}model/test_model.py"
 

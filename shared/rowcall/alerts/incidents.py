@@ -78,7 +78,7 @@ WHERE id = ANY(%(ids)s::bigint[]) AND status = 'dead' AND pruned_at IS NULL ORDE
 # With the time, so that a test can follow another one that is still open.
 TEST = """
 INSERT INTO rowcall.incidents (alert, subject, details)
-VALUES ('test', %(who)s || ' at ' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'HH24:MI:SS.MS') || ' UTC', '{}')
+VALUES ('test', %(who)s || ' at ' || to_char(clock_timestamp() AT TIME ZONE 'UTC', 'HH24:MI:SS.US') || ' UTC', '{}')
 RETURNING id
 """
 

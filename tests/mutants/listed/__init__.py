@@ -14,6 +14,7 @@ what no test can tell from the original:
 
 from __future__ import annotations
 
+from tests.mutants.listed.alerts import ALERTS
 from tests.mutants.listed.cancel import CANCEL
 from tests.mutants.listed.claim import CLAIM
 from tests.mutants.listed.claim_limited import LIMITED
@@ -37,6 +38,7 @@ from tests.mutants.listed.tick import TICK
 from tests.mutants.listed.timestamps import TIMESTAMPS
 
 MUTANTS = (
+    *ALERTS,
     *CLAIM,
     *LIMITED,
     *LEASE,

@@ -10,8 +10,8 @@ ENQUEUE = [
         "INSERT",
         (
             "a key is stored as the creator",
-            "idempotency_key, key_owner, request_fingerprint, created_by, status)",
-            "created_by, key_owner, request_fingerprint, idempotency_key, status)",
+            "idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)",
+            "created_by, key_owner, request_fingerprint, idempotency_key, trace_parent, status)",
         ),
     ),
     *at(
