@@ -152,3 +152,10 @@ def test_a_chat_shows_the_text_and_calls_nobody() -> None:
     assert shown == (
         "&lt;!channel&gt; &lt;https://evil.example|retry&gt; @\N{ZERO WIDTH SPACE}here a &amp; b, ops@example.com"
     )
+
+
+def test_what_has_begun_comes_before_what_is_over(connection: PgConnection) -> None:
+    over, new = begun(connection, Alert.TEST, "cli:anna", over=True), begun(connection, Alert.RUN_OVERDUE, "mail")
+    told = compose(connection, {"opened": [new], "ended": [over]}, "production", None)
+    assert told.subject == "[Rowcall production] due runs of queue mail are not started, and 1 more"
+    assert told.text.index("queue mail") < told.text.index("over: a test")

@@ -208,6 +208,8 @@ def test_the_service_of_a_definition_is_told_once_how_its_run_ended(
     definition(shop, f"{service.url}/d/1", ends=ends)
     look_again(shop)
     assert [call for call in calls(service) if "/d/" in call] == [said]
+    left = "SELECT 1 FROM rowcall.job_runs WHERE job_type = 'ping' AND payload ->> 'event' <> 'alive'"
+    assert len(shop.sql(left)) == 1
 
 
 def test_the_service_of_a_definition_is_told_that_a_run_has_begun_under_the_same_id_as_its_end(

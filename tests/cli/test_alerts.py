@@ -88,7 +88,7 @@ def test_doctor_says_whether_a_switch_is_set_and_when_its_last_ping_finished(
     assert unset.startswith("not set: nobody notices if nothing works any more")
     switched = {**well, "ROWCALL_PING_URL": "https://hc-ping.com/0b5c1f7a"}
     [(_, never)] = found(switched, "dead man's switch")
-    assert never == "hc-ping.com is called each minute; no ping has finished yet"
+    assert never == "hc-ping.com will be called each minute; no ping has finished yet"
     with database.transaction(fresh_url) as connection:
         fetch_all(
             connection, "INSERT INTO rowcall.pings (definition_id, finished_at) VALUES (0, '2026-01-05 12:00+00')"

@@ -145,8 +145,8 @@ COLUMNS = {
         "begun": "The id of the definition's run whose beginning was told last.",
         "ended": "Id, lease_no and status of the definition's run whose end was told last.",
         "asked_at": "The switch: when a ping was last enqueued.",
-        "finished_at": "The switch: when a ping last finished.",
-        "run_id": "The switch: the run of that ping.",
+        "finished_at": "When a ping last finished.",
+        "run_id": "The run of that ping.",
     },
     "schedule_ticks": {
         "id": "Always 1.",

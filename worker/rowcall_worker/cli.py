@@ -164,8 +164,8 @@ def _metrics(worker: Worker, chosen: Settings, metrics_port: int | None) -> Abst
     from rowcall_worker.runtime.counts.metrics_server import serving
     from rowcall_worker.runtime.counts.totals import Totals
 
-    totals = worker.in_flight.counter.totals = Totals()
-    figures = WorkerFigures(worker.id, worker.in_flight, worker.outage, totals)
+    worker.in_flight.counter.totals = Totals()
+    figures = WorkerFigures(worker.id, worker.in_flight, worker.outage)
     return serving(chosen.worker_metrics_host, port, figures.rendered)
 
 

@@ -6,7 +6,7 @@ The receivers are told once when an incident begins, and once when it has ended.
 from rowcall.alerts.conditions import Alert
 from rowcall.alerts.incidents import begin_test, list_incidents
 from rowcall.alerts.message import ALERT, compose
-from rowcall.alerts.pings import Pings, last_ping
+from rowcall.alerts.pings import Pings
 from rowcall.alerts.watch import Watch
 from rowcall.alerts.words import opened_title
 
@@ -17,7 +17,6 @@ __all__ = [
     "Watch",
     "begin_test",
     "compose",
-    "last_ping",
     "list_incidents",
     "opened_title",
 ]

@@ -26,7 +26,8 @@ TOLD_MOST = 20
 def compose(connection: Connection, payload: Mapping[str, Any], environment: str | None, page: str | None) -> Message:
     """Compose the message of a run of send_alert; `environment` is how people call this installation."""
     changes = {id_: change for change in Change for id_ in payload[change]}
-    rows = incidents(connection, list(changes))
+    # What has begun comes first, also in the subject: an end is no news beside it.
+    rows = sorted(incidents(connection, list(changes)), key=lambda row: changes[row["id"]] is Change.ENDED)
     told = [_told(connection, row, changes[row["id"]], page) for row in rows[:TOLD_MOST]]
     left = len(rows) - len(told)
     blocks = ["\n".join([one["title"], *one["lines"]]) for one in told]

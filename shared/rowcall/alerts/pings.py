@@ -6,13 +6,12 @@ A ping is a run, so it goes the way that it vouches for: a tick, an enqueue, a c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import psycopg2
 
 from rowcall.base.clock import elapsed
-from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing, fetch_all, fetch_one, fetch_value
+from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing, fetch_all, fetch_value
 from rowcall.base.errors import RowcallError, message_of
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
@@ -41,15 +40,16 @@ SELECT pings.finished_at BETWEEN now() - {WELL} AND now()
 FROM rowcall.schedule_ticks LEFT JOIN rowcall.pings ON pings.definition_id = 0
 """
 
-# In the transaction that finishes the ping: if the finish is refused, so is this.  The run before has done its duty.
+# In the transaction that finishes the ping: if the finish is refused, so is this.  The run of the ping before, of the
+# switch or of the same definition, has done its duty.
 FINISHED = f"""
 WITH before AS (
-    SELECT run_id FROM rowcall.pings WHERE definition_id = 0
+    SELECT run_id FROM rowcall.pings WHERE definition_id = %(definition_id)s
 ), deleted AS (
     DELETE FROM rowcall.job_runs USING before
     WHERE job_runs.id = before.run_id AND job_runs.id <> %(run_id)s AND job_runs.status = '{Status.SUCCEEDED}'
 )
-INSERT INTO rowcall.pings (definition_id, finished_at, run_id) VALUES (0, now(), %(run_id)s)
+INSERT INTO rowcall.pings (definition_id, finished_at, run_id) VALUES (%(definition_id)s, now(), %(run_id)s)
 ON CONFLICT (definition_id) DO UPDATE SET finished_at = now(), run_id = %(run_id)s
 """
 
@@ -99,8 +99,6 @@ ORDER BY newest.definition_id
 """
 
 PING_URL = "SELECT ping_url FROM rowcall.job_definitions WHERE id = %(definition_id)s AND removed_at IS NULL"
-
-LAST = "SELECT asked_at, finished_at FROM rowcall.pings WHERE definition_id = 0"
 
 
 @dataclass
@@ -153,18 +151,12 @@ def is_well(connection: Connection) -> bool:
     return bool(fetch_value(connection, IS_WELL))
 
 
-def finished(connection: Connection, run_id: int) -> None:
+def finished(connection: Connection, run_id: int, definition_id: int = 0) -> None:
     """Record, with the success of this ping, that it finishes; delete the ping before it."""
-    fetch_all(connection, FINISHED, {"run_id": run_id})
+    fetch_all(connection, FINISHED, {"run_id": run_id, "definition_id": definition_id})
 
 
 def ping_url(connection: Connection, definition_id: int) -> str | None:
     """Return the URL of a definition; None if it has none any more."""
     url: str | None = fetch_value(connection, PING_URL, {"definition_id": definition_id})
     return url
-
-
-def last_ping(connection: Connection) -> datetime | None:
-    """Return when a ping of the whole last finished."""
-    row = fetch_one(connection, LAST)
-    return row["finished_at"] if row else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from rowcall.alerts.conditions import FAILED_LEAST, Alert
@@ -43,6 +44,11 @@ def ended(alert: Alert, incident: Incident) -> str:
     return ENDED[alert](incident)
 
 
+def _time(text: str) -> str:
+    """Write a time of the details as the rest of the message has times."""
+    return datetime.fromisoformat(text).isoformat(sep=" ", timespec="seconds")
+
+
 def _count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
@@ -73,7 +79,7 @@ def _of_run(run: Row, page: str | None) -> list[str]:
 
 def _overdue(incident: Incident) -> Told:
     queue, found = incident.subject, incident.details
-    lines = [f"Run {found['run_id']} of {found['job_type']} has been due since {found['due_since']}."]
+    lines = [f"Run {found['run_id']} of {found['job_type']} has been due since {_time(found['due_since'])}."]
     if found["paused"]:
         lines.append(f"The queue is paused; to resume it: rowcall queues resume {queue}")
     elif found["closed"]:
@@ -125,7 +131,7 @@ def _silent(incident: Incident) -> Told:
     return Told(
         "schedules were not decided",
         [
-            f"No worker had ticked since {incident.details['since']}, until the worker that found this.",
+            f"No worker had ticked since {_time(incident.details['since'])}, until the worker that found this.",
             "Check that cron or a service manager starts workers: rowcall doctor",
         ],
     )
@@ -145,7 +151,7 @@ def _bloated(incident: Incident) -> Told:
 def _held_back(incident: Incident) -> Told:
     found = incident.details
     since = f"for {found['since']}" if found["since"] else "for a million transactions"
-    query = f" Its last query began at {found['query_started_at']}." if found["query_started_at"] else ""
+    query = f" Its last query began at {_time(found['query_started_at'])}." if found["query_started_at"] else ""
     return Told(
         f"{incident.subject} holds vacuum back",
         [f"It has done so {since}, so dead rows stay and claims get slower.{query}", f"Remedy: {found['remedy']}"],

@@ -52,8 +52,9 @@ pings = Table(
     # Which run of the definition began or ended last: its id, for an end also lease_no and status.
     Column("begun", Text),
     Column("ended", Text),
-    # Only the switch: when a ping was last enqueued, when one last finished, and its run.
+    # Only the switch: when a ping was last enqueued.
     moment("asked_at"),
+    # When a ping last finished, and its run.
     moment("finished_at"),
     Column("run_id", BigInteger),
     info=storage(fillfactor=50),

@@ -47,7 +47,7 @@ def test_they_cannot_be_changed_afterwards() -> None:
         ("ROWCALL_ALERT_EMAILS", "ops@example.com, dev", "email addresses such as ops@example.com"),
         ("ROWCALL_ALERT_DUE", "10", "a number from 60 to 604800"),
         ("ROWCALL_PAGE_URL", "jobs.example.com/admin", "a URL such as https://example.com/hooks"),
-        ("ROWCALL_PAGE_URL", "https://jobs.example.com/admin?x=1", "a URL without a query, such as"),
+        ("ROWCALL_PAGE_URL", "https://jobs.example.com/admin?x=1", "a URL that ends with /admin"),
         ("ROWCALL_WORKER_METRICS_PORT", "99999", "a whole number from 0 to 65535"),
         ("ROWCALL_POSTGRES", "oracle", "one of auto, machine, wheel"),
         ("ROWCALL_APP", "my shop", "the name of a Python package"),

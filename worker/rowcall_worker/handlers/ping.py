@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from rowcall.alerts import pings
 from rowcall.base.errors import GatewayError, Retry
@@ -16,17 +15,25 @@ OTHERS_SECONDS = 2.0
 
 
 @PING.handler
-def ping(run: Run) -> dict[str, Any] | None:
+def ping(run: Run) -> None:
     """Call the service; nothing is recorded in the ledger, because repeating a ping does no harm."""
     event = PingEvent(run.payload["event"])
     if event is PingEvent.ALIVE:
         _alive(run)
-        return None  # its transaction has written the result
+    else:
+        _of_run(run, event)
+
+
+def _of_run(run: Run, event: PingEvent) -> None:
+    """Tell the service of a definition what has become of a run."""
+    definition_id, run_id = run.payload["definition_id"], run.payload["run_id"]
     with run.step() as connection:
-        url = pings.ping_url(connection, run.payload["definition_id"])
-    if url is None:
-        return {"answer": "the definition no longer has a ping_url"}
-    return {"answer": _called(run, lambda: run.gateways.pings.of_run(url, event, run.payload["run_id"]))}
+        url = pings.ping_url(connection, definition_id)
+    answer = "the definition no longer has a ping_url"
+    if url is not None:
+        answer = _called(run, lambda: run.gateways.pings.of_run(url, event, run_id))
+    with run.transaction({"answer": answer}) as connection:
+        pings.finished(connection, run.id, definition_id)
 
 
 def _alive(run: Run) -> None:

@@ -13,8 +13,8 @@ from rowcall.base.settings.gateways import GatewaySettings
 
 def _page_url(text: str) -> HttpUrl:
     url = HttpUrl.parse(text.strip().rstrip("/"))
-    if "?" in url.target:
-        raise ValueError("a URL without a query, such as https://jobs.example.com/admin")
+    if not url.target.endswith("/admin"):
+        raise ValueError("a URL that ends with /admin, such as https://jobs.example.com/admin")
     return url
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rowcall.alerts import last_ping
 from rowcall.base.database import PgConnection, fetch_one
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
@@ -75,11 +74,21 @@ def alerts(settings: Settings, catalogue: Catalogue) -> Finding:
     return Finding("alerts", True, f"{named}; `rowcall alerts test` sends a test")
 
 
+LAST_PING = """
+SELECT finished_at, finished_at < now() - interval '10 minutes' AS late FROM rowcall.pings WHERE definition_id = 0
+"""
+
+
 def switch(connection: PgConnection, settings: Settings) -> Finding:
     """Say whether a dead man's switch is set, and when its last ping finished."""
     if settings.ping_url is None:
         unset = "not set: nobody notices if nothing works any more; ROWCALL_PING_URL for all workers sets one"
         return Finding("dead man's switch", True, unset)
-    last = last_ping(connection)
-    since = "no ping has finished yet" if last is None else f"the last ping finished at {shown(last)}"
-    return Finding("dead man's switch", True, f"{settings.ping_url.host} is called each minute; {since}")
+    host, last = settings.ping_url.host, fetch_one(connection, LAST_PING)
+    if last is None or last["finished_at"] is None:
+        return Finding("dead man's switch", True, f"{host} will be called each minute; no ping has finished yet")
+    since = f"the last ping finished at {shown(last['finished_at'])}"
+    if last["late"]:
+        remedy = "check that a worker runs, and that ROWCALL_PING_URL is set for all workers"
+        return Finding("dead man's switch", False, f"{host} is not called: {since}; {remedy}")
+    return Finding("dead man's switch", True, f"{host} is called each minute; {since}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rowcall import __version__
@@ -13,7 +13,7 @@ from rowcall.base.logs import LogEvent, log
 from rowcall.queue.series.histogram import bucket_of
 from rowcall.queue.series.record import End, MinuteCounts, begin_counting, write_counts
 from rowcall_worker.attempt.in_flight_run import InFlightRun
-from rowcall_worker.runtime.counts.totals import Totals
+from rowcall_worker.runtime.counts.totals import Totals, TypeTotals
 from rowcall_worker.runtime.run_logs import LINES_REFUSED
 
 # A minute and a job type.
@@ -40,23 +40,34 @@ class RunCounter:
 
     def begun(self, run: InFlightRun) -> None:
         """Count an attempt that begins, by how long its run had been due when it was claimed."""
-        if self.totals is not None:
-            self.totals.begun(run.claimed.job_type, run.claimed.waited)
+        waited = run.claimed.waited
+        bucket = bucket_of(waited)
         with self._lock:
+            if self.totals is not None:
+                self.totals.of(run.claimed.job_type).waiting.add(bucket, waited)
             if (counts := self._now(run)) is not None:
-                counts.waiting[bucket_of(run.claimed.waited)] += 1
+                counts.waiting[bucket] += 1
 
     def ended(self, runs: Sequence[InFlightRun], end: End) -> None:
         """Count attempts whose ends are committed."""
-        if self.totals is not None:
-            for run in runs:
-                self.totals.ended(run.claimed.job_type, end, run.seconds)
         with self._lock:
             for run in runs:
+                seconds = run.seconds
+                bucket = None if seconds is None else bucket_of(seconds)
+                if self.totals is not None:
+                    totals = self.totals.of(run.claimed.job_type)
+                    totals.ends[end] += 1
+                    if seconds is not None and bucket is not None:
+                        totals.running.add(bucket, seconds)
                 if (counts := self._now(run)) is not None:
                     setattr(counts, end, getattr(counts, end) + 1)
-                    if (seconds := run.seconds) is not None:
-                        counts.running[bucket_of(seconds)] += 1
+                    if bucket is not None:
+                        counts.running[bucket] += 1
+
+    def read_totals(self) -> Mapping[str, TypeTotals]:
+        """Return what was counted since the start, by job type."""
+        with self._lock:
+            return {} if self.totals is None else self.totals.copy()
 
     def _now(self, run: InFlightRun) -> MinuteCounts | None:
         """Return the counts of this minute for the run's type, which will be written."""

@@ -16,7 +16,7 @@ from rowcall.base.clock import elapsed
 from rowcall.queue.series.histogram import BOUNDS
 from rowcall.queue.series.record import End
 from rowcall_worker.runtime.connection import Outage
-from rowcall_worker.runtime.counts.totals import Histogram, Totals
+from rowcall_worker.runtime.counts.totals import Histogram
 from rowcall_worker.runtime.in_flight import InFlight
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -63,11 +63,10 @@ PARTS = ("producer", "heartbeat", "scheduler")
 class WorkerFigures(Collector):
     """Converts what a worker has counted to metrics."""
 
-    def __init__(self, worker: str, in_flight: InFlight, outage: Outage, totals: Totals) -> None:
+    def __init__(self, worker: str, in_flight: InFlight, outage: Outage) -> None:
         self._worker = worker
         self._in_flight = in_flight
         self._outage = outage
-        self._totals = totals
         self._started_at = elapsed()
 
     def rendered(self) -> bytes:
@@ -87,7 +86,7 @@ class WorkerFigures(Collector):
         yield _gauge(AGE, ages)
 
     def _of_types(self) -> Iterator[Metric]:
-        types = self._totals.read()
+        types = self._in_flight.counter.read_totals()
         attempts = CounterMetricFamily(ATTEMPTS.name, ATTEMPTS.meaning, labels=ATTEMPTS.labels)
         waiting = HistogramMetricFamily(WAITING.name, WAITING.meaning, labels=WAITING.labels)
         running = HistogramMetricFamily(RUNNING.name, RUNNING.meaning, labels=RUNNING.labels)

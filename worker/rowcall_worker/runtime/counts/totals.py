@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
+from copy import deepcopy
 from dataclasses import dataclass, field
 
-from rowcall.queue.series.histogram import BUCKETS, bucket_of
+from rowcall.queue.series.histogram import BUCKETS
 from rowcall.queue.series.record import End
 
 
@@ -17,9 +16,9 @@ class Histogram:
     buckets: list[int] = field(default_factory=lambda: [0] * BUCKETS)
     seconds: float = 0.0
 
-    def add(self, seconds: float) -> None:
-        """Count one time."""
-        self.buckets[bucket_of(seconds)] += 1
+    def add(self, bucket: int, seconds: float) -> None:
+        """Count one time, which falls into this bucket."""
+        self.buckets[bucket] += 1
         self.seconds += seconds
 
 
@@ -27,42 +26,24 @@ class Histogram:
 class TypeTotals:
     """The totals of one job type."""
 
-    ends: Counter[End] = field(default_factory=Counter)
+    ends: dict[End, int] = field(default_factory=lambda: dict.fromkeys(End, 0))
     waiting: Histogram = field(default_factory=Histogram)
     running: Histogram = field(default_factory=Histogram)
 
 
 class Totals:
-    """The totals by job type, each of which this process knows, so their number is bounded."""
+    """The totals by job type.  The process knows each type, so their number is bounded.  RunCounter holds the lock."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._types: dict[str, TypeTotals] = {}
 
-    def begun(self, job_type: str, waited: float) -> None:
-        """Count an attempt that begins."""
-        with self._lock:
-            self._of(job_type).waiting.add(waited)
+    def of(self, job_type: str) -> TypeTotals:
+        """Return the totals of this type, to add to."""
+        totals = self._types.get(job_type)
+        if totals is None:
+            totals = self._types[job_type] = TypeTotals()
+        return totals
 
-    def ended(self, job_type: str, end: End, seconds: float | None) -> None:
-        """Count an attempt whose end is committed; it has no seconds if no handler had begun."""
-        with self._lock:
-            totals = self._of(job_type)
-            totals.ends[end] += 1
-            if seconds is not None:
-                totals.running.add(seconds)
-
-    def read(self) -> dict[str, TypeTotals]:
+    def copy(self) -> dict[str, TypeTotals]:
         """Return a copy of all totals, by job type."""
-        with self._lock:
-            return {
-                name: TypeTotals(
-                    Counter(one.ends),
-                    Histogram(list(one.waiting.buckets), one.waiting.seconds),
-                    Histogram(list(one.running.buckets), one.running.seconds),
-                )
-                for name, one in sorted(self._types.items())
-            }
-
-    def _of(self, job_type: str) -> TypeTotals:
-        return self._types.setdefault(job_type, TypeTotals())
+        return {name: deepcopy(one) for name, one in sorted(self._types.items())}
