@@ -90,11 +90,17 @@ def test_doctor_says_whether_a_switch_is_set_and_when_its_last_ping_finished(
     [(_, never)] = found(switched, "dead man's switch")
     assert never == "hc-ping.com will be called each minute; no ping has finished yet"
     with database.transaction(fresh_url) as connection:
-        fetch_all(
-            connection, "INSERT INTO rowcall.pings (definition_id, finished_at) VALUES (0, '2026-01-05 12:00+00')"
-        )
-    [(_, since)] = found(switched, "dead man's switch")
-    assert since == "hc-ping.com is called each minute; the last ping finished at 2026-01-05 12:00:00+00:00"
+        fetch_all(connection, "INSERT INTO rowcall.pings (definition_id, finished_at) VALUES (0, now())")
+    [(good, lately)] = found(switched, "dead man's switch")
+    assert good
+    assert lately.startswith("hc-ping.com is called each minute; the last ping finished at 2")
+    with database.transaction(fresh_url) as connection:
+        fetch_all(connection, "UPDATE rowcall.pings SET finished_at = '2026-01-05 12:00+00'")
+    [(good, since)] = found(switched, "dead man's switch")
+    assert not good
+    assert since.startswith(
+        "hc-ping.com is not called: the last ping finished at 2026-01-05 12:00:00+00:00; check that"
+    )
 
 
 def test_doctor_finds_messages_that_are_not_sent_yet_with_the_reason(well: dict[str, str], fresh_url: str) -> None:
