@@ -79,7 +79,7 @@ COLUMNS = {
         "forensics": "For a child process: signal, exit code, peak memory, last progress.",
     },
     "request_keys": {
-        "idempotency_key": "The caller's key of the request.",
+        "idempotency_key": "The caller's key for the request.",
         "key_owner": "Whose idempotency key it is: the app's, an API caller's, or the command line's.",
         "run_id": "The run that the request was answered with.",
         "request_fingerprint": "The hash of the request's content; the same key with different content is refused.",
@@ -191,7 +191,7 @@ COLUMNS = {
         "refused": "How many runs it refused to change.",
         "cursor": "Where its next batch begins.",
         "canary_run_id": "The run that was tried alone.",
-        "run_id": "The run that carries it out, or did last.",
+        "run_id": "The run that carries it out, or that last did so.",
         "requested_by": "Who requested it: `api:NAME (PREFIX)` or `cli:USER`.",
         "key_owner": "Whose idempotency key it is: an API caller's, or the command line's.",
         "idempotency_key": "The caller's key for the request.",
@@ -241,7 +241,7 @@ COLUMNS = {
 }
 
 OF_EVERY_EFFECT = {
-    "run_id": "The run whose attempt began it last.",
+    "run_id": "The run whose attempt most recently began it.",
     "lease_no": "The lease of that attempt.",
     "state": "`intent`, `applied`, `refused` or `unknown`.",
     "content_hash": "The hash of the content; the same key with different content is refused.",

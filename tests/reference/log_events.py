@@ -45,7 +45,7 @@ MEANINGS = {
     LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",
-    LogEvent.LEASE_EXPIRED: "A lease ended without a heartbeat: its worker died, hung or lost the database.",
+    LogEvent.LEASE_EXPIRED: "A lease ended without a heartbeat: its worker died, hung or lost its connection.",
     LogEvent.LEASE_LOST: "This worker no longer holds the lease; its writes are refused.",
     LogEvent.SCHEDULE_BROKEN: "The next nominal time of a definition cannot be decided; other definitions continue.",
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",

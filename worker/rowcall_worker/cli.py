@@ -33,7 +33,9 @@ def _options(command: Command) -> Command:
         click.option("--types", help="Run only these job types, separated by commas.  [default: all]"),
         click.option("--queues", help="Serve only these queues, separated by commas.  [default: all]"),
         click.option(
-            "--concurrency", type=click.IntRange(1, 1000), help="Runs at a time.  [default: ROWCALL_CONCURRENCY]"
+            "--concurrency",
+            type=click.IntRange(1, 1000),
+            help="How many runs to perform at a time.  [default: ROWCALL_CONCURRENCY]",
         ),
     ):
         command = option(command)

@@ -86,7 +86,7 @@ def show_run(
 ) -> tuple[Row | flask.Response, int, dict[str, str]]:
     """Show one run; with `wait`, first wait until it ends.
 
-    With `wait` and `If-None-Match`, the response also comes when the ETag changes.  The response for a running run is
+    With `wait` and `If-None-Match`, the response is also sent when the ETag changes.  The response for a running run is
     never 304, because its ETag does not cover its progress.
     """
     seen = parse_etags(headers["if_none_match"])

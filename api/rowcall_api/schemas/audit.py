@@ -46,11 +46,11 @@ class AuditQuery(FilteredPageQuery):
 
     who = _text("Only changes by this caller: api:NAME (all API keys of this name), or cli:USER.")
     action = _text("Only this action, such as retry or pause.")
-    subject = _text(f"Only changes of this kind of subject: {', '.join(SUBJECTS[:-1])} or {SUBJECTS[-1]}.")
+    subject = _text(f"Only changes to subjects of this type: {', '.join(SUBJECTS[:-1])} or {SUBJECTS[-1]}.")
     subject_id = fields.Integer(
         load_default=None,
         validate=validate.Range(1, LARGEST_ID),
-        metadata={"description": "Only changes of the subject with this id; send `subject` too."},
+        metadata={"description": "Only changes to the subject with this id; send `subject` too."},
     )
     after = Moment(load_default=None, metadata={"description": "Only changes at this time or later."})
     before = Moment(load_default=None, metadata={"description": "Only changes before this time."})

@@ -22,18 +22,18 @@ MORE = ("id", "request_id")
 @click.command("audit")
 @click.option("--who", help="Only changes by this caller: api:NAME or cli:USER.")
 @click.option("--action", help="Only this action, such as retry or pause.")
-@click.option("--subject", type=click.Choice(SUBJECTS), help="Only changes of this kind of subject.")
+@click.option("--subject", type=click.Choice(SUBJECTS), help="Only changes to subjects of this type.")
 @click.option(
     "--subject-id",
     type=click.IntRange(1),
-    help="Only changes of the subject with this id; needs --subject.  `rowcall definitions show` shows an id.",
+    help="Only changes to the subject with this id; needs --subject.  `rowcall definitions show` shows an id.",
 )
 @click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")
 @click.option("--before", type=Moment(past=True), help="Only changes before this time.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def audit_command(limit: int, table: Table, **criteria: Any) -> None:
-    """List the newest changes by operators that match the options."""
+    """List the newest matching changes by operators."""
     asked = AuditFilter(**criteria)
     with command_transaction() as connection:
         page = list_audit(connection, asked, limit)

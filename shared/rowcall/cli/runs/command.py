@@ -80,7 +80,10 @@ def runs_command() -> None:
 @filtered
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @click.option(
-    "--include", multiple=True, type=click.Choice(LARGE), help="Also include this, with --json.  May be repeated."
+    "--include",
+    multiple=True,
+    type=click.Choice(LARGE),
+    help="With --json: also include the payload or the result.  May be repeated.",
 )
 @click.option("--watch", is_flag=True, help="Show the list again every two seconds, until Ctrl-C.")
 @table_options

@@ -164,7 +164,7 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--wait/--no-wait",
             default=True,
-            help="Work on the operation here too until it is done, or leave it to the workers.  [default: --wait]",
+            help="Help the workers with the operation until it is done, or leave it to them.  [default: --wait]",
         ),
         click.option("--reason", help="The reason, which the audit log and the operation show."),
         click.option(
@@ -176,7 +176,9 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Change at most this many runs, the newest first.  [default: all]",
         ),
         click.option("--dry-run", is_flag=True, help="Only count the matching runs."),
-        click.option("--all", "everything", is_flag=True, help="Change every run; needed if no filter is given."),
+        click.option(
+            "--all", "everything", is_flag=True, help="Change every run; needed if neither ids nor filters are given."
+        ),
     ):
         with_many = option(with_many)
     return with_many

@@ -89,7 +89,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
         command(table=Table(as_json, wide, utc), **options)
 
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON, with all fields."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--utc", is_flag=True, help="Show exact times, in UTC.  [default on a terminal: relative]"),
         click.option("--wide", is_flag=True, help="Show all columns and cut nothing.  [default in a pipe]"),
     ):
