@@ -69,7 +69,7 @@ def preview_operation(sent: dict[str, Any]) -> dict[str, Any]:
 def start_operation(sent: dict[str, Any], headers: dict[str, Any]) -> tuple[Row, int, dict[str, str]]:
     """Start changing the matching runs that exist now, the newest first.
 
-    A worker that serves the queue `maintenance` carries out the operation in batches.  If it dies, another one continues.
+    A worker that serves the queue `maintenance` carries out the operation in batches.  If it dies, another continues.
     """
     must_be_allowed_to_change_many(sent["filter"])
     requested = requested_of(sent)
