@@ -121,6 +121,28 @@ def test_of_several_apps_on_a_database_each_tells_of_its_own_types(connection: P
     told = [(row["payload"]["to"], len(row["payload"]["opened"])) for row in messages(connection)]
     assert told == [("ops@example.com", 1), ("billing@example.com", 1)]
     assert open_now(connection) == [("run_died", "noop"), ("run_died", "bill")]
+    # Each tells of the end, whoever checks first.
+    fetch_all(connection, "UPDATE rowcall.job_runs SET status = 'cancelled' WHERE status = 'dead'")
+    pass_time(connection, "6 min")
+    fetch_all(connection, "UPDATE rowcall.alert_checks SET checked_at = now() - interval '31 s'")
+    before = len(messages(connection))
+    Watch(known(billing), (), bill_limits, pause=0).check(connection)
+    Watch(catalogue(), (OPS,), shop_limits, pause=0).check(connection)
+    told = [(row["payload"]["to"], len(row["payload"]["ended"])) for row in messages(connection)[before:]]
+    assert told == [("billing@example.com", 1), ("ops@example.com", 1)]
+    assert open_now(connection) == []
+
+
+def test_an_app_does_not_end_what_another_app_tells_of(connection: PgConnection) -> None:
+    billing = JobType("bill", schema=AnyPayload, on_dead="billing@example.com")
+    shop_limits, bill_limits = (replace(LIMITS, app=app) for app in ("shop", "bill"))
+    die(connection, "bill")
+    Watch(known(billing), (), bill_limits, pause=0).check(connection)
+    fetch_all(connection, "UPDATE rowcall.job_runs SET status = 'cancelled' WHERE status = 'dead'")
+    pass_time(connection, "6 min")
+    fetch_all(connection, "UPDATE rowcall.alert_checks SET checked_at = now() - interval '31 s'")
+    Watch(catalogue(), (OPS,), shop_limits, pause=0).check(connection)
+    assert open_now(connection) == [("run_died", "bill")]
 
 
 def test_what_was_written_while_the_clock_was_ahead_does_not_stop_the_checks(connection: PgConnection) -> None:

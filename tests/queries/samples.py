@@ -25,6 +25,7 @@ SAMPLES = {
     "older": "1 hour",
     "ping_url": "https://hc-ping.com/0b5c1f7a",
     "only_open": "false",
+    "only_types": "shop_charge",
     "trace_parent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
     "xids": "1000000",
     "beyond": INFINITE,

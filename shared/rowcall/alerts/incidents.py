@@ -24,7 +24,13 @@ WHERE alert_checks.checked_at NOT BETWEEN now() - interval '{CHECK_SECONDS} seco
 RETURNING app
 """
 
-# Opens, continues and ends incidents; returns those that began, including tests, or ended.
+# The app that tells of its own types ends their incidents too.
+OF_ANOTHER_APP = """
+    SELECT FROM rowcall.alert_checks AS other
+    WHERE other.app <> %(app)s AND other.checked_at > now() - interval '2 minutes'"""
+
+# Opens, continues and ends incidents; returns those that began, including tests, or ended.  A worker ends only what it
+# can tell: without receivers of all alerts, the incidents of its own types.
 CHANGED = f"""
 WITH active AS (
     SELECT alert, subject, details
@@ -46,9 +52,13 @@ WITH active AS (
 ), ended AS (
     UPDATE rowcall.incidents SET ended_at = now()
     WHERE ended_at IS NULL AND alert = ANY(%(checked)s::text[]) AND seen_at NOT BETWEEN now() - {CALM} AND now()
+        AND (alert = '{Alert.TEST}' OR %(only_types)s::text[] IS NULL OR subject = ANY(%(only_types)s::text[]))
         AND NOT EXISTS (
-        SELECT FROM active WHERE active.alert = incidents.alert AND active.subject = incidents.subject
-    )
+            SELECT FROM active WHERE active.alert = incidents.alert AND active.subject = incidents.subject
+        ) AND NOT EXISTS (
+            {OF_ANOTHER_APP}
+                AND incidents.alert = '{Alert.RUN_DIED}' AND incidents.subject = ANY(other.own_types)
+        )
     RETURNING id, alert, subject
 )
 SELECT id, alert, subject, 'opened' AS change FROM opened
@@ -95,10 +105,18 @@ def takes_turn(connection: Connection, app: str, own_types: Sequence[str]) -> bo
     return bool(fetch_all(connection, TURN, {"app": app, "own_types": list(own_types)}))
 
 
-def changed(connection: Connection, active: Sequence[Active], checked: Iterable[Alert]) -> list[Row]:
+def changed(
+    connection: Connection,
+    active: Sequence[Active],
+    checked: Iterable[Alert],
+    app: str = "",
+    only_types: Sequence[str] | None = None,
+) -> list[Row]:
     """Open, continue and end incidents, given what is true now among the `checked` alerts; return what has changed."""
     sent = json.dumps([one._asdict() for one in active])
-    return fetch_all(connection, CHANGED, {"active": sent, "checked": [*checked, Alert.TEST]})
+    wanted = None if only_types is None else list(only_types)
+    values = {"active": sent, "checked": [*checked, Alert.TEST], "app": app, "only_types": wanted}
+    return fetch_all(connection, CHANGED, values)
 
 
 def list_incidents(connection: Connection, limit: int, only_open: bool = False) -> list[Row]:

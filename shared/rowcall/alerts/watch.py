@@ -71,15 +71,19 @@ class Watch:
                 log().error(LogEvent.ALERTS_REFUSED, error=message_of(error))
             return
         for row in changes:
-            event = LogEvent.INCIDENT_OPENED if row["change"] == Change.OPENED else LogEvent.INCIDENT_ENDED
-            log().warning(event, incident_id=row["id"], alert=row["alert"], subject=row["subject"])
+            told = {"incident_id": row["id"], "alert": row["alert"], "subject": row["subject"]}
+            if row["change"] == Change.OPENED:
+                log().warning(LogEvent.INCIDENT_OPENED, **told)
+            else:
+                log().info(LogEvent.INCIDENT_ENDED, **told)
 
     def _check(self, connection: PgConnection) -> list[Row]:
         own_types = [name for name, job_type in self.catalogue.items() if job_type.on_dead_receivers]
         if not takes_turn(connection, self.limits.app, own_types):
             return []
         active = [one for one in true_now(connection, self._alerts, self.limits) if self._receivers_of(*one[:2])]
-        changes = changed(connection, active, self._alerts)
+        only_types = None if self.receivers else own_types
+        changes = changed(connection, active, self._alerts, self.limits.app, only_types)
         self._enqueue(connection, changes)
         return changes
 
