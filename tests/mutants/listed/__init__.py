@@ -38,7 +38,6 @@ from tests.mutants.listed.tick import TICK
 from tests.mutants.listed.timestamps import TIMESTAMPS
 
 MUTANTS = (
-    *ALERTS,
     *CLAIM,
     *LIMITED,
     *LEASE,
@@ -59,5 +58,6 @@ MUTANTS = (
     *ERASE_DEFINITIONS,
     *OPERATIONS,
     *TIMESTAMPS,
+    *ALERTS,
     *FAILURES,
 )
