@@ -41,7 +41,7 @@ RUNNING = "SELECT count(*) FROM rowcall.job_runs WHERE finished_at IS NULL AND s
 @click.option(
     "--from", "start", metavar="REVISION", help="With --sql: the revision that the database has.  [default: none]"
 )
-@click.option("--grants", is_flag=True, help="Change nothing; print the grants of least-privilege roles.")
+@click.option("--grants", is_flag=True, help="Change nothing; print the grants for least-privilege roles.")
 @click.option(
     "--role",
     "roles",

@@ -33,7 +33,7 @@ def test_a_queue_is_limited_and_set_free_again(environment: dict[str, str]) -> N
 
 def test_a_queue_that_no_type_uses_is_pointed_out(environment: dict[str, str]) -> None:
     paused = rowcall(environment, "queues", "pause", "mial")
-    assert "no job type has the queue mial; queues in use: default" in paused.stderr
+    assert "no job type uses the queue mial; queues in use: default" in paused.stderr
     assert "if the name is misspelt, `rowcall queues remove mial` removes these settings" in paused.stderr
 
 

@@ -19,7 +19,7 @@ COLUMNS = {
         "jitter": "The longest delay after the nominal time; the delay of each definition is fixed.",
         "queue": "The queue of its runs; without one, the type's.",
         "priority": "The priority of its runs; a lower number is more urgent.",
-        "max_attempts": "The attempts of its runs; without it, the type's.",
+        "max_attempts": "How many attempts each of its runs has; NULL means as many as the type says.",
         "ping_url": "A URL that is called when its runs begin and end; null for none.",
         "paused_at": "When it was paused; NULL if it is not.",
         "revision": "Grows with each change of its content.",

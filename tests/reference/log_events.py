@@ -32,7 +32,8 @@ MEANINGS = {
     LogEvent.RUN_DEAD: "A run was given up; an operator can retry it.",
     LogEvent.RUN_SNOOZED: "The handler asked to wait; the attempt does not count.",
     LogEvent.RUN_RELEASED: "The worker stops and gives back a run whose handler has started; the attempt counts.",
-    LogEvent.RUN_LEFT: "The worker could not write the end of an attempt, or give back a run; its lease will expire.",
+    LogEvent.RUN_LEFT: "The worker could not record how an attempt ended, or give back a run; the run's lease"
+    " will expire.",
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs themselves"
     " are not affected.",
     LogEvent.ALERTS_REFUSED: "Alerts could not be checked; see the error. This worker tries again after five minutes.",

@@ -75,7 +75,7 @@ def test_doctor_says_what_each_role_lacks(older: Granted, environment: dict[str,
     psql(older.url, older.script)
     assert examined(environment, older.url) == (
         True,
-        "every role with rights on the tables has all that its duty needs",
+        "every role with rights on the tables has all the rights that its duty needs",
     )
 
 

@@ -17,7 +17,7 @@ SLOTS = "page_slots"
 # A screen that takes longer, so that at least one of its parts was slow.
 SLOW_SECONDS = 2.0
 
-BUSY = "other screens wait for the database, so this one was not read: load the page again in a moment"
+BUSY = "other screens are waiting for the database, so this one was not loaded: load the page again in a moment"
 
 
 class Slots:

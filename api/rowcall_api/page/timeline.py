@@ -15,7 +15,7 @@ OUTCOMES: dict[str, tuple[str, str]] = {
     Event.FAIL: ("failed", "failed"),
     Event.GIVE_UP: ("dead", "failed, and the run was given up"),
     Event.RELEASE: ("queued", "was released by its worker, which stopped"),
-    Event.SNOOZE: ("queued", "asked to run later"),
+    Event.SNOOZE: ("queued", "was snoozed by its handler"),
     Event.EXPIRE: ("failed", "lost its worker: the lease expired"),
     Event.CANCELLED: ("cancelled", "stopped, because the run was cancelled"),
     Event.FORCE_CANCEL: ("cancelled", "was cancelled by force"),

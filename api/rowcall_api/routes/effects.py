@@ -53,7 +53,7 @@ def list_effects(query: dict[str, Any]) -> dict[str, Any]:
 @blueprint.response(200, DetailedEffectSchema)
 @needs("read")
 def show_effect(kind: str, effect_id: int) -> Row:
-    """Show one effect, with the details by which an operator finds it in a mail log or a provider's dashboard."""
+    """Show one effect, with the details that an operator needs to find it in a mail log or a provider's dashboard."""
     with transaction() as connection:
         return effects.show_effect(connection, kind, effect_id)
 

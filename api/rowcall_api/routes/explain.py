@@ -18,7 +18,7 @@ blueprint = BodyBlueprint("explain", __name__, url_prefix="/v1/runs", descriptio
 @blueprint.response(200, ExplainedSchema)
 @needs("read")
 def explain_run(run_id: int) -> Explained:
-    """Explain why a run has its status: the conditions of a claim, and the commands that would change them."""
+    """Explain why a run has its status: the conditions for a claim, and the commands that would change them."""
     heartbeat = settings.read().heartbeat
     with transaction() as connection:
         return effects.explain_with_effects(connection, run_id, catalogue().limits, heartbeat, catalogue())

@@ -58,7 +58,7 @@ OF_A_QUEUE = (
     ),
     Gauge(
         "rowcall_queue_paused",
-        "1 if the queue is paused. Alert when it stays 1 by mistake.",
+        "1 if the queue is paused. Alert if it stays 1 for longer than you pause queues on purpose.",
         lambda queue: queue["paused_at"] is not None,
     ),
 )

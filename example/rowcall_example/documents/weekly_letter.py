@@ -41,5 +41,5 @@ def compose(figures: WeeklyFigures) -> Letter:
 
 
 def content_id(name: str) -> str:
-    """Return the name of a picture in the HTML; the part's Content-ID has angle brackets around it."""
+    """Return the name of a picture in the HTML; the part's Content-ID is this name in angle brackets."""
     return f"{name}@weekly-report"

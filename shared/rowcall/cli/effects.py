@@ -56,7 +56,7 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
 @click.argument("effect_ids", metavar="EFFECT_ID...", type=int, nargs=-1, required=True)
 @click.option("--happened", is_flag=True, help="They happened.")
 @click.option("--did-not-happen", "not_happened", is_flag=True, help="They did not happen.")
-@click.option("--reference", help="With --happened and one id: the provider's id for it.")
+@click.option("--reference", help="With --happened and one EFFECT_ID: the id that the provider gave the effect.")
 @json_option
 def resolve_command(
     kind: str, effect_ids: tuple[int, ...], happened: bool, not_happened: bool, reference: str | None, as_json: bool

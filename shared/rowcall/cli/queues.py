@@ -83,7 +83,7 @@ def _report(row: Row, as_json: bool) -> None:
     used = catalogue().queues
     if name not in used:
         click.echo(
-            f"no job type has the queue {name}; queues in use: {', '.join(sorted(used))}; if the name is misspelt,"
+            f"no job type uses the queue {name}; queues in use: {', '.join(sorted(used))}; if the name is misspelt,"
             f" `rowcall queues remove {name}` removes these settings",
             err=True,
         )

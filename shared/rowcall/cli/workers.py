@@ -26,7 +26,7 @@ MORE = ("version", "queues", "job_types", "concurrency", "stopped_at")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options
 def workers_command(stopped: bool, limit: int, table: Table) -> None:
-    """List workers and the runs that each is performing, the newest first.
+    """List workers, the newest first, and the runs that each is performing.
 
     A worker that misses heartbeats, because it was killed or cannot reach the database, shows how long it has been
     silent, such as `busy, silent for 50 s`.  It is listed until its last heartbeat is 150 seconds old, or three times

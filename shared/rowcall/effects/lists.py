@@ -125,7 +125,7 @@ def list_effects(
 
 
 def show_effect(connection: Connection, kind: str, effect_id: int) -> Row:
-    """Return an effect with the details by which an operator finds it elsewhere, or raise EffectNotFound."""
+    """Return an effect with the details that an operator needs to find it elsewhere, or raise EffectNotFound."""
     return _with_message_id(found_effect(connection, SHOW[table_of(kind).name], kind, effect_id))
 
 

@@ -20,7 +20,7 @@ class Executor:
     """The handler threads of a worker."""
 
     def __init__(self, in_flight: InFlight, attempts: Mapping[str, Attempt]) -> None:
-        """`attempts` maps each job type to how it is attempted: in the thread itself or in a child process."""
+        """`attempts` maps each job type to the way its runs are attempted: in the thread or in a child process."""
         self._in_flight = in_flight
         self._attempts = attempts
         self._numbers = itertools.count()

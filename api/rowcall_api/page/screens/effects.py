@@ -45,7 +45,7 @@ def show_all() -> str:
 @blueprint.get("/effects/<kind>/<int:effect_id>")
 @access.only_for("read")
 def effect(kind: str, effect_id: int) -> str:
-    """Show one effect, with the details by which an operator finds it elsewhere."""
+    """Show one effect, with the details that an operator needs to find it elsewhere."""
     return _screen(kind, effect_id, {})
 
 

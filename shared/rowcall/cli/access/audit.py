@@ -26,7 +26,8 @@ MORE = ("id", "request_id")
 @click.option(
     "--subject-id",
     type=click.IntRange(1),
-    help="Only changes to the subject with this id; needs --subject.  `rowcall definitions show` shows an id.",
+    help="Only changes to the subject with this id; needs --subject.  `rowcall definitions show` shows the id of a"
+    " definition.",
 )
 @click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")
 @click.option("--before", type=Moment(past=True), help="Only changes before this time.")

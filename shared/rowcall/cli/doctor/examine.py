@@ -219,8 +219,8 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
     return Finding(
         "due runs",
         False,
-        f"{'; '.join(parts)}; start `rowcall worker run` (or once, from cron) with the ROWCALL_APP that has these"
-        " types, and check its --queues and --types",
+        f"{'; '.join(parts)}; start `rowcall worker run` (or `rowcall worker once`, from cron) with the ROWCALL_APP"
+        " that has these types, and check its --queues and --types",
     )
 
 

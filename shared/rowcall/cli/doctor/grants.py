@@ -37,7 +37,7 @@ def grants(connection: PgConnection) -> Finding:
         for row in fetch_all(connection, LACKING, {"role": role["name"], **_wanted(role)})
     ]
     if not lacking:
-        return Finding("grants", True, "every role with rights on the tables has all that its duty needs")
+        return Finding("grants", True, "every role with rights on the tables has all the rights that its duty needs")
     return Finding(
         "grants",
         False,

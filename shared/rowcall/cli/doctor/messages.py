@@ -66,7 +66,7 @@ def alerts(settings: Settings, catalogue: Catalogue) -> Finding:
     if not told:
         nobody = "nobody is told of trouble: set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers"
         return Finding("alerts", True, nobody)
-    if settings.smtp is None and any(receiver.address for receiver in told.values()):
+    if settings.smtp is None and settings.alert_emails:
         message = "emails to the receivers of alerts are written to files, not sent: set ROWCALL_SMTP_URL"
         return Finding("alerts", False, message)
     of_all = ", ".join(receiver.label for receiver in settings.alert_receivers)

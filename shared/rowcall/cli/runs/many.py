@@ -168,7 +168,9 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--reason", help="The reason, which the audit log and the operation show."),
         click.option(
-            "--canary", is_flag=True, help="Change only the first run, and wait for `rowcall operations continue`."
+            "--canary",
+            is_flag=True,
+            help="Change only the first run; the operation then waits for `rowcall operations continue`.",
         ),
         click.option(
             "--limit",
