@@ -108,7 +108,7 @@ def test_due_runs_in_a_queue_that_is_limited_to_none(well: dict[str, str], fresh
     ("state", "subject", "sentence"),
     [
         ("unknown", "effects", "unknown outcomes: 1 of sent_emails; "),
-        ("intent", "open effects", "effects that may have happened"),
+        ("intent", "open effects", "effects of dead or cancelled runs (run "),
     ],
 )
 def test_effects_that_wait_for_an_operator(

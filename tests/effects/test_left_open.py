@@ -38,7 +38,7 @@ def test_a_run_that_ended_with_an_open_effect_is_named(connection: PgConnection,
     run_id = left_open(connection, status)
     found = open_effects(connection)
     assert not found.good
-    wanted = f"run {run_id} died or were cancelled, and have effects that may have happened: 1 of sent_emails; "
+    wanted = f"effects of dead or cancelled runs (run {run_id}) may have happened: 1 of sent_emails; "
     assert found.message.startswith(wanted)
 
 

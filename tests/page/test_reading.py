@@ -58,7 +58,7 @@ def test_all_statements_of_a_part_share_its_time(app: flask.Flask) -> None:
             ended.append(1)
 
     with app.test_request_context("/admin"):
-        assert "did not answer this part" in str(part(several).missing)
+        assert "did not return this part" in str(part(several).missing)
         assert len(ended) < PART_SECONDS / 0.7
         assert part(fetch_all, "SHOW statement_timeout") == Part([{"statement_timeout": "2s"}])
 

@@ -34,7 +34,7 @@ def test_with_the_runs_locked_a_few_screens_wait_and_the_others_are_refused(
     refused = [one for one in heard if one.status == 503]
     assert len(read) + len(refused) == TABS
     assert len(refused) >= TABS - 2 * CONNECTIONS
-    assert all(b"did not answer this part" in one.body for one in read)
+    assert all(b"did not return this part" in one.body for one in read)
     assert all(BUSY[1:].encode() in one.body and int(one.headers["Retry-After"]) > 0 for one in refused)
     assert server.ask(overview).status == 200
 

@@ -115,7 +115,9 @@ def _state(connection: Connection, run_id: int) -> str:
 
 
 def _report(rows: Sequence[Row], states: Mapping[int, str], happened: bool) -> None:
-    what, next_attempt = ("happened", "does not perform it again") if happened else ("not happened", "performs it")
+    what, next_attempt = (
+        ("happened", "does not perform it again") if happened else ("not having happened", "performs it")
+    )
     for row in rows:
         run_id, state = row["run_id"], states[row["run_id"]]
         future = f"the next attempt of run {run_id} {next_attempt}"

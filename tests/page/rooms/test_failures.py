@@ -69,7 +69,7 @@ def test_an_address_with_an_unknown_period_shows_the_week(browse: Browse, commit
 
 def test_attempts_of_another_type_are_not_listed(browse: Browse, committed: PgConnection) -> None:
     failed(committed)
-    assert "No such attempt failed in this time" in browse("read").get("/failures/attempts?job_type=other").text
+    assert "No such attempt is recorded for this period" in browse("read").get("/failures/attempts?job_type=other").text
 
 
 def test_a_group_leads_to_the_preview_of_its_retry(browse: Browse, committed: PgConnection) -> None:

@@ -24,7 +24,7 @@ def test_a_queue_says_what_holds_it_up(browse: Browse, committed: PgConnection) 
     run = run_in(committed, Status.QUEUED, queue="'mail'", run_at="now() - interval '20 minutes'")["id"]
     shown = browse("read").get("/queues/mail")
     assert "What holds it up: no live worker takes noop from queue mail" in shown.text
-    assert f"run {run} of noop, for 20 min" in shown.text
+    assert f"Run {run} of noop has been due longest, for 20 min" in shown.text
     assert "1 run of this type is due here" in shown.text
     assert "What holds it up?" in browse("read").get("/queues").text
 
@@ -59,7 +59,7 @@ def test_a_limit_is_set_and_removed(browse: Browse) -> None:
     operator = browse()
     limited = operator.send("/queues/mail", "Set the limit", max_running="3")
     assert "The limit is set." in limited.text
-    assert "The code declares no limit; operators set the limit 3." in limited.text
+    assert "The code declares no limit; operators have set a limit of 3." in limited.text
     assert 'value="3"' in limited.html
     assert "operators set" not in operator.send("/queues/mail", "Set the limit", max_running="").text
 

@@ -75,5 +75,5 @@ def test_due_runs_that_no_worker_serves_are_named(browse: Browse, committed: PgC
     worker(committed, queues="{default}")
     run_in(committed, Status.QUEUED, queue="'reports'", run_at="now() - interval '20 minutes'")
     shown = browse("read").get("/workers")
-    assert "No worker serves noop in the queue reports : 1 run has been due since 20 min ago" in shown.text
+    assert "No worker serves noop in the queue reports : 1 run is due; the first became due 20 min ago" in shown.text
     assert "/admin/queues/reports" in shown.links

@@ -133,7 +133,7 @@ def open_effects(connection: PgConnection) -> Finding:
     return Finding(
         "open effects",
         False,
-        f"{_named(runs)} died or were cancelled, and have effects that may have happened:"
+        f"effects of dead or cancelled runs ({_named(runs)}) may have happened:"
         f" {_counted({row['kind']: row['effects'] for row in rows})}; `rowcall effects list --state intent` shows them;"
         " find out what happened, and record it with `rowcall effects resolve`, or run `rowcall runs retry ID`, which"
         " follows the policy of the kind",
