@@ -67,11 +67,12 @@ def test_an_alert_that_is_true_after_a_long_time_without_checks_goes_on(connecti
 
 
 def test_a_worker_ends_no_incident_of_an_alert_that_it_does_not_check(connection: PgConnection) -> None:
-    overdue = "INSERT INTO rowcall.job_runs (job_type, run_at) VALUES ('noop', now() - interval '1 hour')"
+    overdue = "INSERT INTO rowcall.job_runs (job_type, run_at) VALUES ('bill', now() - interval '1 hour')"
     fetch_all(connection, overdue)
     check(connection)
     before = open_now(connection)
-    assert ("run_overdue", "default") in before
+    # The second alert has the subject of the one that the worker checks.
+    assert before == [("run_overdue", "default"), ("type_unserved", "bill")]
     billing = JobType("bill", schema=AnyPayload, on_dead="billing@example.com")
     pass_time(connection, "6 min")
     assert check(connection, (), known(billing)) == []
