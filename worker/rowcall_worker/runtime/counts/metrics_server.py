@@ -1,4 +1,4 @@
-"""Serves a worker's metrics on a port of its own: one small request at a time, with a limit for each.
+"""Serves a worker's metrics on a port of its own: one small request per connection, on a thread for each client.
 
 Python's own HTTP server would wait for a slow client as long as it sends a byte now and then.
 """
@@ -20,6 +20,9 @@ REQUEST_SECONDS = 2.0
 REQUEST_BYTES = 8192
 # How long the thread waits for a client before it looks whether it should end.
 STEP_SECONDS = 0.5
+
+# More clients wait until one of these has been answered or has used up its time.
+CLIENTS_MOST = 32
 
 PATH = "/metrics"
 
@@ -44,7 +47,8 @@ def serving(host: str, port: int, rendered: Callable[[], bytes]) -> Iterator[str
 
 
 def _serve(listener: socket.socket, stopped: threading.Event, rendered: Callable[[], bytes]) -> None:
-    """Answer one client after another, until the worker ends."""
+    """Answer clients, until the worker ends."""
+    places = threading.BoundedSemaphore(CLIENTS_MOST)
     while not stopped.is_set():
         try:
             client, _ = listener.accept()
@@ -54,8 +58,24 @@ def _serve(listener: socket.socket, stopped: threading.Event, rendered: Callable
             # Too many open files, for example: a worker without metrics is better than none.
             stopped.wait(STEP_SECONDS)
             continue
+        places.acquire()
+        attendant = threading.Thread(
+            target=_attend, args=(client, rendered, places), name="metrics client", daemon=True
+        )
+        try:
+            attendant.start()
+        except RuntimeError:
+            # No more threads can be started: this client does without metrics too.
+            client.close()
+            places.release()
+
+
+def _attend(client: socket.socket, rendered: Callable[[], bytes], places: threading.BoundedSemaphore) -> None:
+    try:
         with client, suppress(OSError):
             _answer(client, rendered)
+    finally:
+        places.release()
 
 
 def _answer(client: socket.socket, rendered: Callable[[], bytes]) -> None:
