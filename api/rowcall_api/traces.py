@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import flask
 
 from rowcall.base import tracing
+from rowcall_api.http.waiting.parking import memory
 
 
 def register(app: flask.Flask) -> None:
@@ -26,7 +27,10 @@ def _begin() -> None:
     name = f"{flask.request.method} {rule.rule}" if rule else flask.request.method
     stack = flask.g.traced = ExitStack()
     attributes = {"http.request.method": flask.request.method}
-    flask.g.span = stack.enter_context(tracing.span(name, "SERVER", sent, attributes))
+    noted = memory()
+    flask.g.span = stack.enter_context(tracing.span(name, "SERVER", noted.get("trace_parent", sent), attributes))
+    # A request that waits is handled twice, and its second span belongs below the first.
+    noted.setdefault("trace_parent", tracing.current())
 
 
 def _answer(response: flask.Response) -> flask.Response:

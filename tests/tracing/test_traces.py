@@ -92,6 +92,18 @@ def test_request_enqueue_attempt_and_effect_are_one_trace(
     assert CALLERS.split("-")[1] in shown
 
 
+def test_a_request_that_waits_is_one_trace(
+    traced: dict[str, str], collector: Collector, sink: WebServer, key: str, tmp_path: Path
+) -> None:
+    name = "GET /v1/runs/<int:run_id>"
+    with served(traced, tmp_path) as server:
+        run_id = enqueue(server, key, webhook(sink))
+        assert server.ask(request("GET", f"/v1/runs/{run_id}?wait=1", key)).status == 200
+        wait_until(lambda: collector.names.count(name) == 2, "both spans of the request")
+    first, second = (one for one in collector.spans if one.name == name)
+    assert (second.trace_id, second.parent_id) == (first.trace_id, first.span_id)
+
+
 def test_nothing_of_a_payload_or_a_key_is_in_a_trace(
     traced: dict[str, str], collector: Collector, sink: WebServer, key: str, tmp_path: Path
 ) -> None:
@@ -162,3 +174,27 @@ def test_opentelemetry_is_not_imported_without_a_collector(bare: dict[str, str])
             output, _ = process.communicate()
             assert process.returncode == 0
             assert "import 'opentelemetry" not in output
+
+
+def test_a_collector_that_is_away_is_reported_once_in_the_format_of_the_log(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_BSP_SCHEDULE_DELAY": "20"}
+    shop = Shop({**environment, **traced, "ROWCALL_LOG_FORMAT": "json"}, fresh_url)
+    shop.ask_many("shop_pack", [{"ends": "well"}] * 3)
+    lines = [json.loads(line) for line in rowcall(shop.environment, "worker", "once").stderr.splitlines()]
+    disturbed = [line for line in lines if line["event"] == "traces disturbed"]
+    assert len(disturbed) == len({line["module"] for line in disturbed}) >= 1
+
+
+def test_a_wrong_setting_of_opentelemetry_is_reported_and_the_worker_goes_on(
+    environment: dict[str, str], fresh_url: str, collector: Collector
+) -> None:
+    traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_MAX_QUEUE_SIZE": "10"}
+    shop = Shop({**environment, **traced}, fresh_url)
+    shop.ask_many("shop_pack", [{"ends": "well"}])
+    worker = rowcall(shop.environment, "worker", "once")
+    assert worker.returncode == 0, worker.stderr
+    assert shop.count("succeeded") == 1
+    assert "traces unavailable" in worker.stderr
+    assert "OTEL_ variables" in worker.stderr

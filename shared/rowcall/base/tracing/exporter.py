@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
+from rowcall.base.clock import elapsed
 from rowcall.base.logs import LogEvent, log
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -15,6 +17,24 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 FLUSH_SECONDS = 2.0
 
 MISSING = "pip install 'rowcall[otel]'"
+
+
+# A collector that is away for a day would otherwise fill the log.
+QUIET_SECONDS = 300.0
+
+
+class Warnings(logging.Handler):
+    """Logs what the packages report in the format of the log, once in five minutes for each of their modules."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._next: dict[str, float] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the message."""
+        if elapsed() >= self._next.get(record.name, 0.0):
+            self._next[record.name] = elapsed() + QUIET_SECONDS
+            log().warning(LogEvent.TRACES_DISTURBED, error=record.getMessage(), module=record.name)
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> bool:
@@ -52,9 +72,15 @@ def configure(service: str, environment: Mapping[str, str] = os.environ) -> Call
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return lambda: None
     named = {} if environment.get("OTEL_SERVICE_NAME") else {"service.name": service}
+    logging.getLogger("opentelemetry").addHandler(Warnings())
+    try:
+        processor = BatchSpanProcessor(OTLPSpanExporter())
+    except ValueError as error:  # the packages read their own variables
+        log().warning(LogEvent.TRACES_UNAVAILABLE, remedy=f"correct the OTEL_ variables of this process: {error}")
+        return lambda: None
     # Not at exit: that waits for half a minute for a collector that is away.
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    provider.add_span_processor(processor)
     trace.set_tracer_provider(provider)
 
     def flush() -> None:
