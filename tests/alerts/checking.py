@@ -8,7 +8,9 @@ from typing import Any
 
 from rowcall.alerts import Watch
 from rowcall.alerts.conditions import Limits
+from rowcall.alerts.intervals import Interval
 from rowcall.base.database import PgConnection, Row, fetch_all
+from rowcall.base.logs import LogEvent
 from rowcall.base.receivers import Receiver
 from rowcall.job_types import Catalogue, JobType, catalogue
 from rowcall.status import Event, Status
@@ -37,13 +39,18 @@ def check(
 ) -> list[dict[str, Any]]:
     """Check the alerts, and return what was enqueued for the receivers: the payloads of the new messages."""
     before = {row["id"] for row in messages(connection)}
-    Watch(types or catalogue(), receivers, LIMITS, pause=0).check(connection)
+    watch(receivers, types).check(connection)
     return [row["payload"] for row in messages(connection) if row["id"] not in before]
+
+
+def watch(receivers: Sequence[Receiver] = (OPS,), types: Catalogue | None = None, limits: Limits = LIMITS) -> Watch:
+    """Return a watch that checks each time it is asked."""
+    return Watch(types or catalogue(), receivers, limits, Interval(0, LogEvent.ALERTS_REFUSED))
 
 
 def messages(connection: PgConnection) -> list[Row]:
     """Return the runs that tell receivers."""
-    return fetch_all(connection, "SELECT * FROM rowcall.job_runs WHERE job_type = 'send_alert' ORDER BY id")
+    return fetch_all(connection, "SELECT * FROM rowcall.job_runs WHERE job_type = 'send_incidents' ORDER BY id")
 
 
 def open_now(connection: PgConnection) -> list[tuple[str, str]]:

@@ -53,7 +53,7 @@ def test_run_died_finds_deaths_among_very_many_failures(connection: PgConnection
 
 
 def test_messages_that_cannot_be_sent_are_not_told_by_messages(connection: PgConnection) -> None:
-    die(connection, "send_alert")
+    die(connection, "send_incidents")
     assert subjects(connection, Alert.RUN_DIED) == {}
 
 
@@ -117,7 +117,7 @@ def test_attempts_failing_is_true_if_ten_attempts_and_half_of_all_failed_within_
 
 def test_messages_and_pings_that_fail_are_not_told(connection: PgConnection) -> None:
     fetch_all(connection, COUNTS, {"good": 0, "bad": 50, "ago": "1 min"})
-    fetch_all(connection, "UPDATE rowcall.run_counts SET job_type = 'send_alert'")
+    fetch_all(connection, "UPDATE rowcall.run_counts SET job_type = 'send_incidents'")
     assert subjects(connection, Alert.ATTEMPTS_FAILING) == {}
 
 

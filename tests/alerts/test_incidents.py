@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from rowcall.alerts import Watch, begin_test, list_incidents
+from rowcall.alerts import begin_test, list_incidents
 from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
-from rowcall.job_types import JobType, catalogue
+from rowcall.job_types import JobType
 from rowcall.job_types.builtin import AnyPayload
 from rowcall.queue.retention.prune import delete_incidents
-from tests.alerts.checking import CHAT, LIMITS, OPS, check, die, known, messages, open_now, pass_time
+from tests.alerts.checking import CHAT, LIMITS, OPS, check, die, known, messages, open_now, pass_time, watch
 
 
 def test_an_alert_is_told_once_while_it_lasts_and_once_when_it_has_been_over_for_five_minutes(
@@ -113,12 +113,12 @@ def test_of_several_apps_on_a_database_each_tells_of_its_own_types(connection: P
     shop_limits, bill_limits = (replace(LIMITS, app=app) for app in ("shop", "bill"))
     # The app with a receiver of its own has checked before, and finds nothing of others that it could tell.
     die(connection, "noop")
-    Watch(known(billing), (), bill_limits, pause=0).check(connection)
+    watch((), known(billing), bill_limits).check(connection)
     assert messages(connection) == []
     die(connection, "bill")
     pass_time(connection, "31 s")
-    Watch(catalogue(), (OPS,), shop_limits, pause=0).check(connection)
-    Watch(known(billing), (), bill_limits, pause=0).check(connection)
+    watch(limits=shop_limits).check(connection)
+    watch((), known(billing), bill_limits).check(connection)
     told = [(row["payload"]["to"], len(row["payload"]["opened"])) for row in messages(connection)]
     assert told == [("ops@example.com", 1), ("billing@example.com", 1)]
     assert open_now(connection) == [("run_died", "noop"), ("run_died", "bill")]
@@ -127,8 +127,8 @@ def test_of_several_apps_on_a_database_each_tells_of_its_own_types(connection: P
     pass_time(connection, "6 min")
     fetch_all(connection, "UPDATE rowcall.alert_checks SET checked_at = now() - interval '31 s'")
     before = len(messages(connection))
-    Watch(known(billing), (), bill_limits, pause=0).check(connection)
-    Watch(catalogue(), (OPS,), shop_limits, pause=0).check(connection)
+    watch((), known(billing), bill_limits).check(connection)
+    watch(limits=shop_limits).check(connection)
     told = [(row["payload"]["to"], len(row["payload"]["ended"])) for row in messages(connection)[before:]]
     assert told == [("billing@example.com", 1), ("ops@example.com", 1)]
     assert open_now(connection) == []
@@ -138,11 +138,11 @@ def test_an_app_does_not_end_what_another_app_tells_of(connection: PgConnection)
     billing = JobType("bill", schema=AnyPayload, on_dead="billing@example.com")
     shop_limits, bill_limits = (replace(LIMITS, app=app) for app in ("shop", "bill"))
     die(connection, "bill")
-    Watch(known(billing), (), bill_limits, pause=0).check(connection)
+    watch((), known(billing), bill_limits).check(connection)
     fetch_all(connection, "UPDATE rowcall.job_runs SET status = 'cancelled' WHERE status = 'dead'")
     pass_time(connection, "6 min")
     fetch_all(connection, "UPDATE rowcall.alert_checks SET checked_at = now() - interval '31 s'")
-    Watch(catalogue(), (OPS,), shop_limits, pause=0).check(connection)
+    watch(limits=shop_limits).check(connection)
     assert open_now(connection) == [("run_died", "bill")]
 
 
@@ -180,7 +180,7 @@ def test_of_many_workers_one_checks_at_a_time(fresh_url: str) -> None:
         with closing(database.connect(fresh_url)) as own:
             fetch_all(own, "SET lock_timeout = '5s'")
             own.commit()
-            Watch(catalogue(), (OPS,), LIMITS, pause=0).check(own)
+            watch().check(own)
             own.commit()
 
     workers = [threading.Thread(target=work) for _ in range(8)]
@@ -202,13 +202,13 @@ def test_a_worker_that_dies_while_it_checks_has_changed_nothing_and_the_next_one
         # As all connections of a worker, the next one waits for a lock only for a moment.
         fetch_all(next_one, "SET lock_timeout = '200ms'")
         next_one.commit()
-        Watch(catalogue(), (OPS,), LIMITS, pause=0).check(dying)
-        Watch(catalogue(), (OPS,), LIMITS, pause=0).check(next_one)
+        watch().check(dying)
+        watch().check(next_one)
         next_one.commit()
         assert fetch_value(next_one, "SELECT count(*) FROM rowcall.incidents") == 0
         next_one.commit()
         dying.rollback()
-        Watch(catalogue(), (OPS,), LIMITS, pause=0).check(next_one)
+        watch().check(next_one)
         next_one.commit()
         assert len(messages(next_one)) == 1
 
@@ -230,16 +230,30 @@ def test_a_check_that_the_database_refuses_holds_up_no_schedules_and_is_tried_ag
 ) -> None:
     die(connection)
     fetch_all(connection, "ALTER TABLE rowcall.incidents RENAME TO away")
-    watch = Watch(catalogue(), (OPS,), LIMITS, pause=0)
-    watch.check(connection)
+    checks = watch()
+    checks.check(connection)
     assert "alerts refused by the database" in capfd.readouterr().err
     fetch_all(connection, "ALTER TABLE rowcall.away RENAME TO incidents")
-    watch.check(connection)
+    checks.check(connection)
     assert messages(connection) == []
     late = elapsed() + 301
-    monkeypatch.setattr("rowcall.alerts.watch.elapsed", lambda: late)
-    watch.check(connection)
+    monkeypatch.setattr("rowcall.alerts.intervals.elapsed", lambda: late)
+    checks.check(connection)
     assert len(messages(connection)) == 1
+
+
+def test_a_lock_that_stops_the_checks_for_five_minutes_is_reported(
+    fresh_url: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks, begun = watch(), elapsed()
+    with closing(database.connect(fresh_url)) as other, closing(database.connect(fresh_url)) as own:
+        fetch_all(own, "SET lock_timeout = '10ms'")
+        own.commit()
+        fetch_all(other, "LOCK TABLE rowcall.incidents")
+        for seconds, reported in ((0, False), (299, False), (301, True), (302, False)):
+            monkeypatch.setattr("rowcall.alerts.intervals.elapsed", lambda now=begun + seconds: now)
+            checks.check(own)
+            assert ("alerts refused by the database" in capfd.readouterr().err) is reported
 
 
 def test_thousands_of_overdue_queues_are_a_hundred_incidents_and_one_message(connection: PgConnection) -> None:
@@ -263,7 +277,7 @@ def test_a_test_is_told_to_everyone_who_can_be_told(connection: PgConnection) ->
     ]
 
 
-def begin_tests_are_deleted_ninety_days_after_their_end(connection: PgConnection) -> None:
+def test_incidents_are_deleted_ninety_days_after_their_end(connection: PgConnection) -> None:
     fetch_all(
         connection,
         "INSERT INTO rowcall.incidents (alert, subject, details, opened_at, seen_at, ended_at)"

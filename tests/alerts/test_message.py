@@ -66,6 +66,14 @@ def test_a_message_has_a_subject_of_one_line_and_says_since_when(
     assert json.loads(json.dumps(told.incidents))[0]["state"] == change
 
 
+@pytest.mark.parametrize("change", ["opened", "ended"])
+def test_an_alert_that_only_newer_code_knows_is_named(connection: PgConnection, change: str) -> None:
+    insert = "INSERT INTO rowcall.incidents (alert, subject, details) VALUES ('disk_full', 'pg_wal', '{}') RETURNING id"
+    incident = fetch_value(connection, insert)
+    told = compose(connection, {"opened": [], "ended": [], change: [incident]}, "production", None)
+    assert "disk_full of pg_wal" in told.subject
+
+
 def test_a_dead_run_is_told_with_its_error_its_page_and_the_command_that_retries_it(connection: PgConnection) -> None:
     run = die(connection)
     check(connection)

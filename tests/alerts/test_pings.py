@@ -74,14 +74,14 @@ def test_the_switch_is_called_each_minute_once_a_ping_has_finished(shop: Shop, s
 def test_a_worker_that_polls_rarely_looks_for_pings_every_ten_seconds() -> None:
     link = Link("postgresql:///none", "a test", Outage())
     scheduler = Scheduler.of(link, "w", catalogue(), Settings(poll=31.0))
-    assert (scheduler.pings.pause, scheduler.watch.pause) == (10, 10)
+    assert (scheduler.pings.interval.pause, scheduler.watch.interval.pause) == (10, 10)
 
 
 def test_pings_leave_one_run_behind(shop: Shop) -> None:
     for _ in range(4):
         once(shop)
         shop.sql(LATER)
-    [run] = shop.sql("SELECT status, result FROM rowcall.job_runs WHERE job_type = 'ping'")
+    [run] = shop.sql("SELECT status, result FROM rowcall.job_runs WHERE job_type = 'call_ping_url'")
     assert (run["status"], run["result"]) == ("succeeded", {"answer": "HTTP 204"})
 
 
@@ -89,7 +89,7 @@ def test_without_the_setting_nothing_is_enqueued(shop: Shop, service: WebServer)
     del shop.environment["ROWCALL_PING_URL"]
     pinging(shop)
     assert calls(service) == []
-    assert shop.sql("SELECT 1 FROM rowcall.job_runs WHERE job_type = 'ping'") == []
+    assert shop.sql("SELECT 1 FROM rowcall.job_runs WHERE job_type = 'call_ping_url'") == []
 
 
 def test_no_call_if_finishes_are_refused(shop: Shop, service: WebServer) -> None:
@@ -98,7 +98,7 @@ def test_no_call_if_finishes_are_refused(shop: Shop, service: WebServer) -> None
     shop.sql("UPDATE rowcall.pings SET asked_at = NULL, finished_at = now() - interval '301 s'")
     before = len(service.requests)
     once(shop)
-    [run] = shop.sql("SELECT attempts FROM rowcall.job_runs WHERE job_type = 'ping' AND finished_at IS NULL")
+    [run] = shop.sql("SELECT attempts FROM rowcall.job_runs WHERE job_type = 'call_ping_url' AND finished_at IS NULL")
     assert run["attempts"] == 1
     assert len(service.requests) == before
 
@@ -119,9 +119,25 @@ def test_no_call_if_no_worker_ticked_for_long_although_runs_are_performed(shop: 
     with closing(database.connect(shop.url)) as other:
         database.fetch_all(other, "SELECT 1 FROM rowcall.schedule_ticks FOR UPDATE")
         once(shop)
-    [run] = shop.sql("SELECT result FROM rowcall.job_runs WHERE job_type = 'ping'")
+    [run] = shop.sql("SELECT result FROM rowcall.job_runs WHERE job_type = 'call_ping_url'")
     assert run["result"]["answer"].startswith("not called: ")
     assert len(service.requests) == before
+
+
+def test_no_call_if_the_alerts_are_not_checked(shop: Shop, service: WebServer) -> None:
+    shop.environment["ROWCALL_ALERT_WEBHOOKS"] = f"{service.url}/chat"
+    pinging(shop)
+    before = len(service.requests)
+    with closing(database.connect(shop.url)) as other:
+        database.fetch_all(other, "LOCK TABLE rowcall.incidents")
+        shop.sql("UPDATE rowcall.alert_checks SET checked_at = checked_at - interval '5 min'")
+        once(shop)
+    [run] = shop.sql("SELECT result FROM rowcall.job_runs WHERE job_type = 'call_ping_url'")
+    assert "the alerts were not checked" in run["result"]["answer"]
+    assert len(service.requests) == before
+    shop.sql(LATER)
+    once(shop)
+    assert len(service.requests) == before + 1
 
 
 def test_no_call_by_a_worker_that_hangs(shop: Shop, service: WebServer) -> None:
@@ -129,7 +145,7 @@ def test_no_call_by_a_worker_that_hangs(shop: Shop, service: WebServer) -> None:
     with running(shop.environment, "worker", "run") as worker:
         wait_until(lambda: len(service.requests) == 2, "a call of the worker")
         # Frozen before its transaction has ended, it would hold a lock.
-        live = "SELECT 1 FROM rowcall.job_runs WHERE job_type = 'ping' AND finished_at IS NULL"
+        live = "SELECT 1 FROM rowcall.job_runs WHERE job_type = 'call_ping_url' AND finished_at IS NULL"
         wait_until(lambda: not shop.sql(live), "the end of that ping")
         freeze(worker)
         shop.sql(LATER)
@@ -145,11 +161,13 @@ def test_no_call_while_no_run_is_claimed(shop: Shop, service: WebServer) -> None
     [stuck] = shop.ask_many("shop_slow", [{}], queue="stuck")
     with running(shop.environment, "worker", "run", "--concurrency", "1"):
         shop.wait_until_begun(stuck)
-        shop.sql("DELETE FROM rowcall.job_runs WHERE job_type = 'ping'")
+        shop.sql("DELETE FROM rowcall.job_runs WHERE job_type = 'call_ping_url'")
         shop.sql("UPDATE rowcall.pings SET asked_at = NULL")
         before = len(service.requests)
         wait_until(
-            lambda: bool(shop.sql("SELECT 1 FROM rowcall.job_runs WHERE job_type = 'ping' AND status = 'queued'")),
+            lambda: bool(
+                shop.sql("SELECT 1 FROM rowcall.job_runs WHERE job_type = 'call_ping_url' AND status = 'queued'")
+            ),
             "a ping that waits",
         )
         assert len(service.requests) == before
@@ -162,9 +180,9 @@ def test_a_service_that_fails_is_called_again_and_then_left_in_peace(shop: Shop,
     output = ""
     for _ in range(5):
         output += once(shop)
-        shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'ping' AND status = 'failed'")
+        shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'call_ping_url' AND status = 'failed'")
     assert len(service.requests) == before + 5
-    [run] = shop.sql("SELECT status, result FROM rowcall.job_runs WHERE job_type = 'ping'")
+    [run] = shop.sql("SELECT status, result FROM rowcall.job_runs WHERE job_type = 'call_ping_url'")
     assert run["status"] == "succeeded"
     assert run["result"]["answer"].startswith("failed: ")
     assert '"ping failed"' in output
@@ -177,7 +195,7 @@ def test_a_worker_without_the_setting_leaves_a_ping_to_one_that_has_it(shop: Sho
     rowcall(shop.environment, "worker", "once", "--queues", "default")
     url = shop.environment.pop("ROWCALL_PING_URL")
     assert "another may have it" in once(shop)
-    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'ping' AND status = 'failed'")
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'call_ping_url' AND status = 'failed'")
     shop.environment["ROWCALL_PING_URL"] = url
     once(shop)
     assert len(service.requests) == before + 1
@@ -208,7 +226,7 @@ def test_the_service_of_a_definition_is_told_once_how_its_run_ended(
     definition(shop, f"{service.url}/d/1", ends=ends)
     look_again(shop)
     assert [call for call in calls(service) if "/d/" in call] == [said]
-    left = "SELECT 1 FROM rowcall.job_runs WHERE job_type = 'ping' AND payload ->> 'event' <> 'alive'"
+    left = "SELECT 1 FROM rowcall.job_runs WHERE job_type = 'call_ping_url' AND payload ->> 'event' <> 'alive'"
     assert len(shop.sql(left)) == 1
 
 
@@ -241,5 +259,7 @@ def test_a_definition_cannot_call_what_webhooks_must_not_reach(shop: Shop, servi
         definition(shop, f"{private.url}/d/1")
         look_again(shop)
         assert private.requests == []
-    [run] = shop.sql("SELECT result FROM rowcall.job_runs WHERE job_type = 'ping' AND payload ->> 'event' = 'success'")
+    [run] = shop.sql(
+        "SELECT result FROM rowcall.job_runs WHERE job_type = 'call_ping_url' AND payload ->> 'event' = 'success'"
+    )
     assert "must begin with https" in run["result"]["answer"]

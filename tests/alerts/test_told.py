@@ -84,7 +84,7 @@ def test_what_a_mail_server_refuses_for_a_while_is_told_when_it_is_back(shop: Sh
     once(shop)
     assert subjects(mail) == []
     mail.plans.clear()
-    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_alert' AND status = 'failed'")
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_incidents' AND status = 'failed'")
     once(shop)
     assert subjects(mail) == ["[Rowcall production] 1 run of shop_pack died"]
 
@@ -93,7 +93,7 @@ def test_a_receiver_that_failed_gets_the_same_message_again_under_the_same_id(sh
     chat.misbehave(answers(500))
     dead_run(shop)
     once(shop)
-    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_alert' AND status = 'failed'")
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_incidents' AND status = 'failed'")
     once(shop)
     first, second = chat.requests
     assert first.headers["webhook-id"] == second.headers["webhook-id"]
@@ -113,7 +113,7 @@ def test_a_worker_without_the_url_of_a_receiver_leaves_the_message_to_one_that_h
     assert "this worker has no URL of 127.0.0.1#" in once(shop)
     assert [kept.recipients for kept in mail.mails] == [["ops@example.com"]]
     assert chat.requests == []
-    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_alert' AND status = 'failed'")
+    shop.sql("UPDATE rowcall.job_runs SET run_at = now() WHERE job_type = 'send_incidents' AND status = 'failed'")
     assert rowcall(environment, "worker", "once").returncode == 0
     assert len(chat.requests) == 1
 
@@ -180,7 +180,7 @@ def test_no_line_of_the_log_shows_the_url_of_a_receiver(shop: Shop, chat: WebSer
     dead_run(shop)
     output = once(shop)
     kept = shop.sql(
-        "SELECT status, job_runs::text AS run FROM rowcall.job_runs WHERE job_type = 'send_alert' ORDER BY status"
+        "SELECT status, job_runs::text AS run FROM rowcall.job_runs WHERE job_type = 'send_incidents' ORDER BY status"
     )
     assert "404" in output
     assert "404" in str(kept)

@@ -18,9 +18,9 @@ def test_a_job_type_of_the_example_is_unknown_and_the_answer_says_what_is_not_se
     refused = call("POST", "/v1/runs", json=payload)
     assert [error["code"] for error in told(refused)["errors"]] == ["job-type-unknown"]
     sentence = (
-        "there is no job type 'cleanup_nightly'; known here: carry_out_operation, expire_keys, noop, ping, prune_runs,"
-        " send_alert; ROWCALL_APP is not set, so only Rowcall's own job types are known; set it to the package that has"
-        " yours"
+        "there is no job type 'cleanup_nightly'; known here: call_ping_url, carry_out_operation, expire_keys, noop,"
+        " prune_runs, send_incidents; ROWCALL_APP is not set, so only Rowcall's own job types are known; set it to the"
+        " package that has yours"
     )
     assert told(refused)["detail"] == sentence
     asked = rowcall(environment, "enqueue", "cleanup_nightly", '{"day": "2026-03-23"}')

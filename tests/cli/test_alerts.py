@@ -105,8 +105,8 @@ def test_doctor_says_whether_a_switch_is_set_and_when_its_last_ping_finished(
 
 def test_doctor_finds_messages_that_are_not_sent_yet_with_the_reason(well: dict[str, str], fresh_url: str) -> None:
     with database.transaction(fresh_url) as connection:
-        told = {"job_type": "'send_alert'", "queue": "'maintenance'", "priority": "-32768"}
+        told = {"job_type": "'send_incidents'", "queue": "'maintenance'", "priority": "-32768"}
         run_in(connection, Status.FAILED, **told, last_error="'the mail server wants STARTTLS'")
     [unsent, _] = found(well, "alerts")
-    listed = "`rowcall runs list --type send_alert --status failed` lists them"
+    listed = "`rowcall runs list --type send_incidents --status failed` lists them"
     assert unsent == (False, f"1 message is not sent yet: the mail server wants STARTTLS; {listed}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from rowcall.base import database
 from rowcall.job_types import load_catalogue
-from rowcall.job_types.alerting import PING, SEND_ALERT
+from rowcall.job_types.alerting import CALL_PING_URL, SEND_INCIDENTS
 from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
 from rowcall.status import LIVE
 from tests.cli.test_up import Up, home, listed
@@ -58,7 +58,7 @@ def test_each_built_in_job_is_seen_at_work_and_what_a_day_asks_for_is_asked_once
     types = load_catalogue("rowcall_example")
     housekeeping = {definition.job_type.name for definition in types.definitions.values()}
     # No operator has changed many runs, and nobody is told of alerts.
-    unasked = {CARRY_OUT_OPERATION.name, SEND_ALERT.name, PING.name}
+    unasked = {CARRY_OUT_OPERATION.name, SEND_INCIDENTS.name, CALL_PING_URL.name}
     assert {run["job_type"] for run in runs} == set(types) - housekeeping - unasked
 
     [report] = [mail for mail in mails(root / "mail") if "application/pdf" in kinds(mail)]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rowcall import definitions, effects
 from rowcall.base.database import Connection, fetch_all
 from rowcall.base.durations import duration_words
-from rowcall.job_types.alerting import PING, SEND_ALERT
+from rowcall.job_types.alerting import CALL_PING_URL, SEND_INCIDENTS
 from rowcall.queue import vacuum, workers
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
@@ -74,7 +74,7 @@ FROM (
 ) AS lately CROSS JOIN LATERAL (
     SELECT id, job_type, status FROM rowcall.job_runs WHERE id = lately.run_id OFFSET 0
 ) AS run
-WHERE lately.outcome <> '{Event.FAIL}' AND run.status = '{Status.DEAD}' AND run.job_type <> '{SEND_ALERT.name}'
+WHERE lately.outcome <> '{Event.FAIL}' AND run.status = '{Status.DEAD}' AND run.job_type <> '{SEND_INCIDENTS.name}'
     AND NOT EXISTS (
         SELECT FROM rowcall.alert_checks AS other
         WHERE other.app <> %(app)s AND other.checked_at > now() - interval '2 minutes'
@@ -104,7 +104,7 @@ FAILED_LEAST = 10
 FAILING = f"""
 SELECT job_type, sum(failed + dead)::integer AS failed, sum(succeeded + failed + dead)::integer AS ended
 FROM rowcall.run_counts
-WHERE minute > now() - interval '15 minutes' AND job_type NOT IN ('{SEND_ALERT.name}', '{PING.name}')
+WHERE minute > now() - interval '15 minutes' AND job_type NOT IN ('{SEND_INCIDENTS.name}', '{CALL_PING_URL.name}')
 GROUP BY job_type
 HAVING sum(failed + dead) >= {FAILED_LEAST} AND 2 * sum(failed + dead) >= sum(succeeded + failed + dead)
 ORDER BY job_type

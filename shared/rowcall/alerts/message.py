@@ -14,7 +14,7 @@ from rowcall.job_types.alerting import Message
 
 # A receiver may be told twice, under the same id, if nobody knows whether the first message arrived; the other way
 # round, an alert would be lost.
-ALERT = EffectKind("alert", policy="at_least_once")
+ALERT = EffectKind("sent_incidents", policy="at_least_once")
 
 # Mail servers accept longer subjects, and nobody reads them.
 SUBJECT_CHARACTERS = 200
@@ -24,7 +24,7 @@ TOLD_MOST = 20
 
 
 def compose(connection: Connection, payload: Mapping[str, Any], environment: str | None, page: str | None) -> Message:
-    """Compose the message of a run of send_alert; `environment` is how people call this installation."""
+    """Compose the message of a run of send_incidents; `environment` is how people call this installation."""
     changes = {id_: change for change in Change for id_ in payload[change]}
     # What has begun comes first, also in the subject: an end is no news beside it.
     rows = sorted(incidents(connection, list(changes)), key=lambda row: changes[row["id"]] is Change.ENDED)
@@ -57,8 +57,8 @@ def _subject(told: Sequence[Mapping[str, Any]], left: int) -> str:
 
 
 def _told(connection: Connection, row: Row, change: Change, page: str | None) -> dict[str, Any]:
-    alert, details = Alert(row["alert"]), row["details"]
-    began = alert is Alert.RUN_DIED and change is Change.OPENED
+    alert, details = row["alert"], row["details"]
+    began = alert == Alert.RUN_DIED and change is Change.OPENED
     runs = dead_runs(connection, details["run_ids"]) if began else []
     incident = Incident(row["subject"], details, runs, page)
     told = opened(alert, incident) if change is Change.OPENED else Told(f"over: {ended(alert, incident)}", [])

@@ -8,14 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg2
-
-from rowcall.base.clock import elapsed
-from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing, fetch_all, fetch_value
-from rowcall.base.errors import RowcallError, message_of
-from rowcall.base.logs import LogEvent, log
-from rowcall.base.outages import is_outage, is_passing
-from rowcall.job_types.alerting import PING, PingEvent
+from rowcall.alerts.intervals import Interval
+from rowcall.base.database import Connection, PgConnection, Row, fetch_all, fetch_value
+from rowcall.base.logs import LogEvent
+from rowcall.base.settings import Settings
+from rowcall.job_types.alerting import CALL_PING_URL, PingEvent
 from rowcall.job_types.declaration import PRIORITY_FIRST
 from rowcall.queue import enqueue_many
 from rowcall.queue.fragments import BY_INDEX
@@ -34,10 +31,13 @@ RETURNING definition_id
 # How long after the last ping that finished the switch is still called: long enough for a ping that is tried again.
 WELL = "interval '5 minutes'"
 
+# `app` is the app whose alerts must be checked; NULL if it has no receivers of alerts.
 IS_WELL = f"""
 SELECT pings.finished_at BETWEEN now() - {WELL} AND now()
     AND schedule_ticks.ticked_at BETWEEN now() - interval '{SILENCE_SECONDS} seconds' AND now()
-FROM rowcall.schedule_ticks LEFT JOIN rowcall.pings ON pings.definition_id = 0
+    AND (%(app)s::text IS NULL OR alert_checks.checked_at BETWEEN now() - {WELL} AND now())
+FROM rowcall.schedule_ticks
+LEFT JOIN rowcall.pings ON pings.definition_id = 0 LEFT JOIN rowcall.alert_checks ON alert_checks.app = %(app)s
 """
 
 # In the transaction that finishes the ping: if the finish is refused, so is this.  The run of the ping before, of the
@@ -52,9 +52,6 @@ WITH before AS (
 INSERT INTO rowcall.pings (definition_id, finished_at, run_id) VALUES (%(definition_id)s, now(), %(run_id)s)
 ON CONFLICT (definition_id) DO UPDATE SET finished_at = now(), run_id = %(run_id)s
 """
-
-# A refused check is tried again after this time, because an operator may have mended its cause.
-REFUSED_SECONDS = 300.0
 
 # How many of the newest runs of a definition are looked at.
 RECENT_MOST = 20
@@ -103,36 +100,28 @@ PING_URL = "SELECT ping_url FROM rowcall.job_definitions WHERE id = %(definition
 
 @dataclass
 class Pings:
-    """Enqueues the pings that are due, looking for them every `pause` seconds.
-
-    `alive` says whether this process has a switch for the whole.
-    """
+    """Enqueues the pings that are due; `alive` says whether this process has a switch for the whole."""
 
     alive: bool
-    pause: float
-    _next: float = 0.0
+    interval: Interval
+
+    @classmethod
+    def of(cls, settings: Settings, pause: float) -> Pings:
+        """The pings of a process with these settings, looked for every `pause` seconds."""
+        return cls(settings.ping_url is not None, Interval(pause, LogEvent.PINGS_REFUSED))
 
     def check(self, connection: PgConnection) -> None:
         """Enqueue what is due; what the database refuses must not hold up the schedules."""
-        if elapsed() < self._next:
-            return
-        self._next = elapsed() + self.pause
-        try:
-            with all_or_nothing(connection):
+        if self.interval.is_over():
+            with self.interval.checking(connection):
                 self._check(connection)
-        except (psycopg2.Error, RowcallError) as error:
-            if is_outage(error):
-                raise
-            if not is_passing(error):
-                self._next = elapsed() + REFUSED_SECONDS
-                log().error(LogEvent.PINGS_REFUSED, error=message_of(error))
 
     def _check(self, connection: Connection) -> None:
         due = [_of(row, event) for row in fetch_all(connection, BY_INDEX + NEWS) for event in _events(row)]
         if self.alive and fetch_all(connection, ASK):
             due.append({"event": PingEvent.ALIVE})
         if due:
-            enqueue_many(connection, PING, due, priority=PRIORITY_FIRST, created_by="alerts")
+            enqueue_many(connection, CALL_PING_URL, due, priority=PRIORITY_FIRST, created_by="alerts")
 
 
 def _events(row: Row) -> list[PingEvent]:
@@ -146,9 +135,9 @@ def _of(row: Row, event: PingEvent) -> dict[str, Any]:
     return {"event": event, "definition_id": row["definition_id"], "run_id": run_id}
 
 
-def is_well(connection: Connection) -> bool:
-    """Whether a ping has finished lately, and a worker has ticked lately."""
-    return bool(fetch_value(connection, IS_WELL))
+def is_well(connection: Connection, app: str | None) -> bool:
+    """Whether, lately, a ping has finished, a worker has ticked, and the alerts of this app were checked."""
+    return bool(fetch_value(connection, IS_WELL, {"app": app}))
 
 
 def finished(connection: Connection, run_id: int, definition_id: int = 0) -> None:

@@ -6,39 +6,28 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import psycopg2
-
 from rowcall.alerts.conditions import CONDITIONS, Alert, Limits, true_now
 from rowcall.alerts.incidents import Change, changed, takes_turn
-from rowcall.base.clock import elapsed
-from rowcall.base.database import Connection, PgConnection, Row, all_or_nothing
-from rowcall.base.errors import RowcallError, message_of
+from rowcall.alerts.intervals import Interval
+from rowcall.base.database import Connection, PgConnection, Row
 from rowcall.base.logs import LogEvent, log
-from rowcall.base.outages import is_outage, is_passing
 from rowcall.base.receivers import Receiver, unique
 from rowcall.base.settings import Settings
 from rowcall.job_types import Catalogue
-from rowcall.job_types.alerting import SEND_ALERT
+from rowcall.job_types.alerting import SEND_INCIDENTS
 from rowcall.job_types.declaration import PRIORITY_FIRST
 from rowcall.queue import enqueue_many
 from rowcall.queue.workers import silence
 
-# A refused check is tried again after this time, because an operator may have mended its cause.
-REFUSED_SECONDS = 300.0
-
 
 @dataclass
 class Watch:
-    """The alerts that this process checks, and who is told.
-
-    It asks every `pause` seconds whether it is its turn.
-    """
+    """The alerts that this process checks, and who is told; it asks at each interval whether it is its turn."""
 
     catalogue: Catalogue
     receivers: Sequence[Receiver]
     limits: Limits
-    pause: float
-    _next: float = 0.0
+    interval: Interval
     _alerts: frozenset[Alert] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,26 +39,18 @@ class Watch:
     def of(cls, settings: Settings, catalogue: Catalogue, pause: float) -> Watch:
         """A watch with the receivers and limits of these settings."""
         limits = Limits(settings.alert_due, silence(settings.heartbeat), settings.app or "")
-        return cls(catalogue, settings.alert_receivers, limits, pause)
+        return cls(catalogue, settings.alert_receivers, limits, Interval(pause, LogEvent.ALERTS_REFUSED))
 
     def check(self, connection: PgConnection) -> None:
         """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.
 
         A check that is refused, perhaps because the grants are older than the table, must not hold up the schedules.
         """
-        if not self._alerts or elapsed() < self._next:
+        if not self._alerts or not self.interval.is_over():
             return
-        self._next = elapsed() + self.pause
-        try:
-            with all_or_nothing(connection):
-                changes = self._check(connection)
-        except (psycopg2.Error, RowcallError) as error:
-            if is_outage(error):
-                raise
-            if not is_passing(error):
-                self._next = elapsed() + REFUSED_SECONDS
-                log().error(LogEvent.ALERTS_REFUSED, error=message_of(error))
-            return
+        changes: list[Row] = []
+        with self.interval.checking(connection):
+            changes = self._check(connection)
         for row in changes:
             told = {"incident_id": row["id"], "alert": row["alert"], "subject": row["subject"]}
             if row["change"] == Change.OPENED:
@@ -95,7 +76,7 @@ class Watch:
                 messages[receiver.label][row["change"]].append(row["id"])
         payloads = [{"to": label, **those} for label, those in messages.items()]
         if payloads:
-            enqueue_many(connection, SEND_ALERT, payloads, priority=PRIORITY_FIRST, created_by="alerts")
+            enqueue_many(connection, SEND_INCIDENTS, payloads, priority=PRIORITY_FIRST, created_by="alerts")
 
     def _receivers_of(self, alert: str, subject: str) -> Sequence[Receiver]:
         """Return who is told: of dead runs, the receivers of their type, if it has any; of a test, everyone."""

@@ -12,6 +12,8 @@ from rowcall.base.database import Row
 # A message has the beginning of an error; the page and the command show the rest.
 ERROR_CHARACTERS = 300
 
+NEWER = "A newer version of Rowcall opened this incident; what it means is in the documentation of that version."
+
 
 class Told(NamedTuple):
     """A title, and the lines below it."""
@@ -29,19 +31,19 @@ class Incident(NamedTuple):
     page: str | None
 
 
-def opened(alert: Alert, incident: Incident) -> Told:
-    """Say what has begun."""
-    return OPENED[alert](incident)
+def opened(alert: str, incident: Incident) -> Told:
+    """Say what has begun; newer code may have opened an incident of an alert that this code does not know."""
+    return OPENED[alert](incident) if alert in OPENED else Told(f"{alert} of {incident.subject}", [NEWER])
 
 
-def opened_title(alert: Alert, subject: str, details: Mapping[str, Any]) -> str:
+def opened_title(alert: str, subject: str, details: Mapping[str, Any]) -> str:
     """Say in a few words what has begun."""
     return opened(alert, Incident(subject, details, [], None)).title
 
 
-def ended(alert: Alert, incident: Incident) -> str:
+def ended(alert: str, incident: Incident) -> str:
     """Say what is over."""
-    return ENDED[alert](incident)
+    return ENDED[alert](incident) if alert in ENDED else f"{alert} of {incident.subject}"
 
 
 def _time(text: str) -> str:
@@ -165,7 +167,7 @@ def _test(incident: Incident) -> Told:
     )
 
 
-OPENED: Mapping[Alert, Callable[[Incident], Told]] = {
+OPENED: Mapping[str, Callable[[Incident], Told]] = {
     Alert.RUN_DIED: _died,
     Alert.RUN_OVERDUE: _overdue,
     Alert.TYPE_UNSERVED: _unserved,
@@ -177,7 +179,7 @@ OPENED: Mapping[Alert, Callable[[Incident], Told]] = {
     Alert.TEST: _test,
 }
 
-ENDED: Mapping[Alert, Callable[[Incident], str]] = {
+ENDED: Mapping[str, Callable[[Incident], str]] = {
     Alert.RUN_DIED: lambda one: f"no run of {one.subject} that died within the last hour is still dead",
     Alert.RUN_OVERDUE: lambda one: f"due runs of queue {one.subject} are started again",
     Alert.TYPE_UNSERVED: lambda one: f"no run of {one.subject} waits without a worker that serves it",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rowcall.alerts import Alert, begin_test, list_incidents, opened_title
+from rowcall.alerts import begin_test, list_incidents, opened_title
 from rowcall.base import settings
 from rowcall.base.database import Row
 from rowcall.cli.session import command_transaction, operator
@@ -48,7 +48,7 @@ def list_command(only_open: bool, limit: int, table: Table) -> None:
 
 def _what(row: Row) -> str:
     """Say what began, and of a test whether a worker has told the receivers."""
-    title = opened_title(Alert(row["alert"]), row["subject"], row["details"])
+    title = opened_title(row["alert"], row["subject"], row["details"])
     return title if row["told"] else f"{title}; no worker has found it yet"
 
 

@@ -15,7 +15,7 @@ from rowcall.job_types.backoff import exponential
 from rowcall.job_types.declaration import JobType
 
 
-class SendAlert(Schema):
+class SendIncidents(Schema):
     """The incidents that began and that ended, and the label of the receiver."""
 
     to = fields.String(required=True, validate=validate.Length(1, 400))
@@ -24,9 +24,9 @@ class SendAlert(Schema):
 
 
 # Tried for about a day, because a mail server may be away as long as what the alert is about.
-SEND_ALERT = JobType(
-    "send_alert",
-    schema=SendAlert,
+SEND_INCIDENTS = JobType(
+    "send_incidents",
+    schema=SendIncidents,
     scope="admin",
     queue="maintenance",
     max_attempts=100,
@@ -43,7 +43,7 @@ class PingEvent(StrEnum):
     FAIL = "fail"
 
 
-class Ping(Schema):
+class CallPingUrl(Schema):
     """The event; for a run also the run and its definition."""
 
     event = fields.String(required=True, validate=validate.OneOf([*PingEvent]))
@@ -51,15 +51,15 @@ class Ping(Schema):
     run_id = fields.Integer(strict=True, load_default=None, allow_none=True)
 
 
-def _ping_key(payload: Mapping[str, Any]) -> str:
+def _call_key(payload: Mapping[str, Any]) -> str:
     return f"{payload['event']}:{payload['definition_id']}:{payload['run_id']}"
 
 
 # The last attempt gives up quietly: a service that hears nothing raises the alarm itself.
-PING = JobType(
-    "ping",
-    schema=Ping,
-    key=_ping_key,
+CALL_PING_URL = JobType(
+    "call_ping_url",
+    schema=CallPingUrl,
+    key=_call_key,
     unique="live",
     scope="admin",
     queue="maintenance",

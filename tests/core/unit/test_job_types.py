@@ -84,10 +84,11 @@ def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
 
 def test_without_an_app_only_rowcalls_own_types_are_known_and_an_unknown_one_says_what_is_not_set() -> None:
     types = load_catalogue(None)
-    assert sorted(types) == ["carry_out_operation", "expire_keys", "noop", "ping", "prune_runs", "send_alert"]
+    own = ["call_ping_url", "carry_out_operation", "expire_keys", "noop", "prune_runs", "send_incidents"]
+    assert sorted(types) == own
     with pytest.raises(
         JobTypeUnknown,
-        match="known here: carry_out_operation, .*, prune_runs, send_alert; ROWCALL_APP is not set",
+        match="known here: call_ping_url, carry_out_operation, .*, prune_runs, send_incidents; ROWCALL_APP is not set",
     ):
         types["send_weekly_report"]
 

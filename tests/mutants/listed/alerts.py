@@ -31,7 +31,7 @@ ALERTS = [
         "conditions.py",
         "DIED",
         ("a run that was retried is told", "AND run.status = '{Status.DEAD}'", ""),
-        ("messages are told by messages", "AND run.job_type <> '{SEND_ALERT.name}'", ""),
+        ("messages are told by messages", "AND run.job_type <> '{SEND_INCIDENTS.name}'", ""),
         ("an app tells of another app's types", "run.job_type = ANY(other.own_types)", "false"),
     ),
     *alerting(
@@ -53,6 +53,11 @@ ALERTS = [
             "the switch is called although nobody ticks",
             "AND schedule_ticks.ticked_at BETWEEN now() - interval '{SILENCE_SECONDS} seconds' AND now()",
             "",
+        ),
+        (
+            "the switch is called although nobody checks the alerts",
+            "OR alert_checks.checked_at BETWEEN now() - {WELL} AND now()",
+            "OR true",
         ),
     ),
     *alerting("pings.py", "FINISHED", ("pings pile up", "job_runs.id = before.run_id", "false")),

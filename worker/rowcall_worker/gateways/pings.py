@@ -21,6 +21,8 @@ class Pings:
 
     def __init__(self, settings: Settings) -> None:
         self.own = settings.ping_url
+        # The app whose alerts the switch vouches for; None if this worker has no receivers of alerts.
+        self.checking = (settings.app or "") if settings.alert_receivers else None
         loopback = settings.webhook_allow_loopback
         self._trusted = Webhook((), allow_loopback=True, timeout=TIMEOUT_SECONDS, trusted=True)
         self._others = Webhook((), allow_loopback=loopback, timeout=TIMEOUT_SECONDS)

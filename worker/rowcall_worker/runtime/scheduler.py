@@ -48,7 +48,7 @@ class Scheduler:
     def of(cls, link: Link, worker: str, catalogue: Catalogue, settings: Settings) -> Scheduler:
         """A scheduler with these settings."""
         pause = min(POLLS * settings.poll, LOOK_SECONDS)
-        watch, pings = Watch.of(settings, catalogue, pause), Pings(settings.ping_url is not None, pause)
+        watch, pings = Watch.of(settings, catalogue, pause), Pings.of(settings, pause)
         return cls(link, worker, catalogue, settings.tick_bound, settings.poll, watch, pings)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:

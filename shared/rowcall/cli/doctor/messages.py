@@ -8,7 +8,7 @@ from rowcall.base.database import PgConnection, fetch_one
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
-from rowcall.job_types.alerting import SEND_ALERT, receivers_by_label
+from rowcall.job_types.alerting import SEND_INCIDENTS, receivers_by_label
 from rowcall.job_types.catalogue import Catalogue
 from rowcall.job_types.declaration import PRIORITY_FIRST
 from rowcall.status import Status
@@ -46,8 +46,8 @@ def unchecked(connection: PgConnection, settings: Settings, catalogue: Catalogue
 # Messages that failed and will be tried again; the index job_runs_live.
 UNSENT = f"""
 SELECT count(*) AS runs, (array_agg(last_error ORDER BY failed_at DESC))[1] AS error FROM rowcall.job_runs
-WHERE finished_at IS NULL AND queue = '{SEND_ALERT.queue}' AND priority = {PRIORITY_FIRST}
-    AND status = '{Status.FAILED}' AND job_type = '{SEND_ALERT.name}'
+WHERE finished_at IS NULL AND queue = '{SEND_INCIDENTS.queue}' AND priority = {PRIORITY_FIRST}
+    AND status = '{Status.FAILED}' AND job_type = '{SEND_INCIDENTS.name}'
 """
 
 
@@ -56,7 +56,7 @@ def unsent(connection: PgConnection) -> Iterator[Finding]:
     row = fetch_one(connection, UNSENT)
     if row is not None and row["runs"]:
         waiting = "1 message is" if row["runs"] == 1 else f"{row['runs']} messages are"
-        listed = f"`rowcall runs list --type {SEND_ALERT.name} --status failed` lists them"
+        listed = f"`rowcall runs list --type {SEND_INCIDENTS.name} --status failed` lists them"
         yield Finding("alerts", False, f"{waiting} not sent yet: {row['error']}; {listed}")
 
 

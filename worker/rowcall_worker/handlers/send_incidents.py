@@ -1,16 +1,16 @@
-"""send_alert: tell one receiver which incidents began or ended."""
+"""send_incidents: tell one receiver which incidents began or ended."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rowcall import alerts
-from rowcall.job_types.alerting import SEND_ALERT
+from rowcall.job_types.alerting import SEND_INCIDENTS
 from rowcall_worker.attempt.context import Run
 
 
-@SEND_ALERT.handler
-def send_alert(run: Run) -> dict[str, Any]:
+@SEND_INCIDENTS.handler
+def send_incidents(run: Run) -> dict[str, Any]:
     """Send the message; another attempt uses the same id."""
     gateway = run.gateways.alerts
     receiver = gateway.receiver(run.payload["to"])

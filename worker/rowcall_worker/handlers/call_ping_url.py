@@ -1,4 +1,4 @@
-"""ping: tell an outside service that the whole works, or what has become of a definition's run."""
+"""call_ping_url: tell an outside service that the whole works, or what has become of a definition's run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from collections.abc import Callable
 from rowcall.alerts import pings
 from rowcall.base.errors import GatewayError, Retry
 from rowcall.base.logs import LogEvent, log
-from rowcall.job_types.alerting import PING, PingEvent
+from rowcall.job_types.alerting import CALL_PING_URL, PingEvent
 from rowcall_worker.attempt.context import Run
 
 # How soon another worker may take a ping.
 OTHERS_SECONDS = 2.0
 
+NOT_WELL = (
+    "not called: no earlier ping has finished within five minutes, no worker has ticked lately, or the alerts were not"
+    " checked within five minutes"
+)
 
-@PING.handler
-def ping(run: Run) -> None:
+
+@CALL_PING_URL.handler
+def call_ping_url(run: Run) -> None:
     """Call the service; nothing is recorded in the ledger, because repeating a ping does no harm."""
     event = PingEvent(run.payload["event"])
     if event is PingEvent.ALIVE:
@@ -45,13 +50,13 @@ def _alive(run: Run) -> None:
     if own is None and run.attempt < run.max_attempts:
         raise Retry("ROWCALL_PING_URL is not set for this worker: another may have it", after=OTHERS_SECONDS)
     with run.step() as connection:
-        well = pings.is_well(connection)
+        well = pings.is_well(connection, run.gateways.pings.checking)
     if own is None:
         answer = "ROWCALL_PING_URL is not set for this worker"
     elif well:
         answer = _called(run, lambda: run.gateways.pings.alive(own))
     else:
-        answer = "not called: no earlier ping has finished within five minutes, or no worker has ticked lately"
+        answer = NOT_WELL
     with run.transaction({"answer": answer}) as connection:
         pings.finished(connection, run.id)
 
