@@ -38,8 +38,8 @@ TRIES = 3
 # The owner of keys that come from the app's own process.
 IN_PROCESS = "app"
 
-# The run whose handler enqueues, as `run 4711`: it begins the `created_by` of the new runs.
-PARENT: ContextVar[str | None] = ContextVar("rowcall_parent", default=None)
+# The id of the run whose handler enqueues: the `created_by` of the new runs begins with it, as `run 4711`.
+PARENT: ContextVar[int | None] = ContextVar("rowcall_parent", default=None)
 
 
 class Prepared(NamedTuple):
@@ -129,7 +129,9 @@ def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, cr
 
 def _creator(given: str | None) -> str | None:
     parent = PARENT.get()
-    return f"{parent} ({given})" if parent and given else parent or given
+    if parent is None:
+        return given
+    return f"run {parent} ({given})" if given else f"run {parent}"
 
 
 def enqueue_prepared(

@@ -44,7 +44,7 @@ class Connections:
 
     def keep_for_this_thread(self) -> None:
         """Let this thread, a handler thread, keep its connection until the thread ends."""
-        if not self._keeps():
+        if not hasattr(self._of_thread, "serves"):
             self._of_thread.serves, self._of_thread.kept = os.getpid(), None
 
     @contextmanager

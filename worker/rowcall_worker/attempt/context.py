@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar, overload
@@ -42,12 +42,14 @@ class Resources:
 
 STEP, TRANSACTION = "run.step()", "run.transaction()"
 
+# The block that this thread of a handler is in.
+_BLOCK: ContextVar[str | None] = ContextVar("rowcall_block", default=None)
+
 
 class Run:
     """One attempt of one run, as its handler sees it."""
 
     __slots__ = (
-        "_blocks",
         "_in_flight",
         "_log",
         "_resources",
@@ -71,7 +73,6 @@ class Run:
         self.payload: dict[str, Any] = claimed.payload
         self.scheduled_for: datetime | None = claimed.scheduled_for
         self.finished = False
-        self._blocks = threading.local()
         self._in_flight = in_flight
         self._resources = resources
         self._log: RunLog | None = None
@@ -223,14 +224,14 @@ class Run:
     @contextmanager
     def _within(self, name: str) -> Iterator[None]:
         """Refuse run.transaction() within another block, which would be rolled back after the run has succeeded."""
-        outer = getattr(self._blocks, "open", None)
+        outer = _BLOCK.get()
         if outer is not None and name == TRANSACTION:
             raise Permanent(f"the handler called {name} within {outer}: end that block first, or use its connection")
-        self._blocks.open = name
+        opened = _BLOCK.set(name)
         try:
             yield
         finally:
-            self._blocks.open = outer
+            _BLOCK.reset(opened)
 
     @contextmanager
     def _transaction(self, as_: Callable[..., Any] | None, end: Callable[[PgConnection], bool]) -> Iterator[Any]:

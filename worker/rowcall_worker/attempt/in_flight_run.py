@@ -14,6 +14,9 @@ from rowcall_worker.attempt.run_log import LogBuffer
 _BEGINS = threading.Lock()
 
 
+NO_RESULT = AttemptResult()
+
+
 class InFlightRun:
     """One run in flight: its lease as last confirmed, messages for its handler, and how it ended.
 
@@ -37,18 +40,18 @@ class InFlightRun:
         "write_at",
     )
 
-    def __init__(self, worker: str, claimed: Claimed, deadline: float) -> None:
+    def __init__(self, worker: str, claimed: Claimed, deadline: float, accepted_at: float | None = None) -> None:
         self.claimed = claimed
         # The same run may come back under a new lease while an old handler still runs: the lease tells them apart.
         self.lease = Lease(worker, claimed.run_id, claimed.lease_no)
         self.deadline = deadline
-        self.accepted_at = elapsed()
+        self.accepted_at = elapsed() if accepted_at is None else accepted_at
         self.begun_at: float | None = None
         self.ended_at: float | None = None
         self.cancel_requested = False
         self.lost = False
         self.settled = False
-        self.result = AttemptResult()
+        self.result = NO_RESULT
         self.progress: str | None = None
         self.forensics: str | None = None
         self.write_at = 0.0

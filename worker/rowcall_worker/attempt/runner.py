@@ -66,7 +66,7 @@ class Runner:
     def _attempt(self, run: InFlightRun) -> AttemptResult:
         job_type = run.claimed.job_type
         context = Run(run, self.resources)
-        enqueues = PARENT.set(f"run {context.id}")
+        enqueues = PARENT.set(context.id)
         try:
             # The run may have waited here for long, for example in a frozen process: do not begin a lost or cancelled
             # run.

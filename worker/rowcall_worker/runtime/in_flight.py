@@ -174,8 +174,6 @@ class InFlight:
             if run.settled:
                 return False
             run.settled, run.ended_at = True, elapsed()
-            if run.seconds is not None:
-                self._pace.handled(run.claimed.job_type, run.seconds)
         run.result = result
         self._ended.append(run)
         self.wake_ups.wake()
@@ -201,6 +199,7 @@ class InFlight:
         with self._lock:
             while self._ended:
                 ended.append(self._ended.popleft())
+            self._pace.handled(ended)
             self._leaving += len(ended)
             ended += [run for run in self._put_off if run.write_at <= now]
             self._put_off = [run for run in self._put_off if run.write_at > now]

@@ -146,7 +146,8 @@ class Producer:
         self._sleep_or_wake(bool(result.claimed), room)
 
     def _accept(self, reserved: int, claimed: Sequence[Claimed], asked_at: float) -> None:
-        runs = [InFlightRun(self.worker, run, asked_at + self.request.leases[run.job_type]) for run in claimed]
+        leases, now = self.request.leases, elapsed()
+        runs = [InFlightRun(self.worker, run, asked_at + leases[run.job_type], now) for run in claimed]
         self.in_flight.accept(reserved, runs)
 
     def _sleep_or_wake(self, claimed: bool, room: Room) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # The upper bounds of the buckets in seconds; one more bucket has what is longer.  Stored rows have these buckets, so a
 # change of a bound needs a migration.
@@ -17,6 +17,12 @@ BUCKETS = len(BOUNDS) + 1
 def bucket_of(seconds: float) -> int:
     """Return the position of the bucket of this time."""
     return bisect_left(BOUNDS, seconds)
+
+
+def add_to(histogram: list[int], buckets: Iterable[int]) -> None:
+    """Count a time in each of these buckets."""
+    for bucket in buckets:
+        histogram[bucket] += 1
 
 
 def quantile(buckets: Sequence[int], share: float) -> float | None:

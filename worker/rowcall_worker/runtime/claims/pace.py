@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rowcall.base.clock import elapsed
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 
 # A job type is quick if its handler takes at most this long on average over about this many recent runs.
 QUICK_SECONDS = 0.005
@@ -34,10 +37,11 @@ class HandlerTime:
     samples: int = 0
     seconds: float = 0.0
 
-    def add(self, seconds: float) -> None:
-        """Add a run to the moving average."""
-        self.samples = min(self.samples + 1, SAMPLES)
-        self.seconds += (seconds - self.seconds) / self.samples
+    def add(self, times: Sequence[float]) -> None:
+        """Add runs to the moving average."""
+        self.samples = min(self.samples + len(times), SAMPLES)
+        latest = times[-SAMPLES:]
+        self.seconds += (sum(latest) / len(latest) - self.seconds) * len(latest) / self.samples
 
     @property
     def is_quick(self) -> bool:
@@ -54,9 +58,14 @@ class Pace:
         self._ended = 0
         self._since = elapsed()
 
-    def handled(self, job_type: str, seconds: float) -> None:
-        """Record that a handler has ended."""
-        self._times.setdefault(job_type, HandlerTime()).add(seconds)
+    def handled(self, ended: Sequence[InFlightRun]) -> None:
+        """Record how long the handlers of these runs have taken."""
+        times: dict[str, list[float]] = defaultdict(list)
+        for run in ended:
+            if run.seconds is not None:
+                times[run.claimed.job_type].append(run.seconds)
+        for job_type, seconds in times.items():
+            self._times.setdefault(job_type, HandlerTime()).add(seconds)
 
     def written(self, runs: int, now: float) -> None:
         """Record that the ends of this many runs are written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from rowcall import __version__
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.base.logs import LogEvent, log
-from rowcall.queue.series.histogram import bucket_of
+from rowcall.queue.series.histogram import add_to, bucket_of
 from rowcall.queue.series.record import End, MinuteCounts, begin_counting, write_counts
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.counts.totals import Totals, TypeTotals
@@ -31,6 +32,8 @@ class RunCounter:
         # What is counted since the start, if somebody wants to know it.
         self.totals: Totals | None = None
         self._lock = threading.Lock()
+        # Attempts that handler threads have begun: they are counted with the next ends, many under one lock.
+        self._begun: deque[InFlightRun] = deque()
         # The database's time minus the process's clock; None until it is known: nothing is counted before.
         self._offset: float | None = None
         self._refused = False
@@ -39,42 +42,49 @@ class RunCounter:
         self._unwritten: set[Key] = set()
 
     def begun(self, run: InFlightRun) -> None:
-        """Count an attempt that begins, by how long its run had been due when it was claimed."""
-        waited = run.claimed.waited
-        bucket = bucket_of(waited)
-        with self._lock:
+        """Note an attempt that begins, to be counted by how long its run had been due when it was claimed."""
+        self._begun.append(run)
+
+    def _count_begun(self) -> None:
+        waited: dict[str, list[float]] = defaultdict(list)
+        while self._begun:
+            claimed = self._begun.popleft().claimed
+            waited[claimed.job_type].append(claimed.waited)
+        for job_type, times in waited.items():
+            buckets = [bucket_of(seconds) for seconds in times]
             if self.totals is not None:
-                self.totals.of(run.claimed.job_type).waiting.add(bucket, waited)
-            if (counts := self._now(run)) is not None:
-                counts.waiting[bucket] += 1
+                self.totals.of(job_type).waiting.add(buckets, times)
+            if (counts := self._now(job_type)) is not None:
+                add_to(counts.waiting, buckets)
 
     def ended(self, runs: Sequence[InFlightRun], end: End) -> None:
         """Count attempts whose ends are committed."""
         with self._lock:
+            self._count_begun()
+            ran: dict[str, list[float | None]] = defaultdict(list)
             for run in runs:
-                seconds = run.seconds
-                bucket = None if seconds is None else bucket_of(seconds)
+                ran[run.claimed.job_type].append(run.seconds)
+            for job_type, all_times in ran.items():
+                times = [seconds for seconds in all_times if seconds is not None]
+                buckets = [bucket_of(seconds) for seconds in times]
                 if self.totals is not None:
-                    totals = self.totals.of(run.claimed.job_type)
-                    totals.ends[end] += 1
-                    if seconds is not None and bucket is not None:
-                        totals.running.add(bucket, seconds)
-                if (counts := self._now(run)) is not None:
-                    setattr(counts, end, getattr(counts, end) + 1)
-                    if bucket is not None:
-                        counts.running[bucket] += 1
+                    self.totals.of(job_type).ends[end] += len(all_times)
+                    self.totals.of(job_type).running.add(buckets, times)
+                if (counts := self._now(job_type)) is not None:
+                    setattr(counts, end, getattr(counts, end) + len(all_times))
+                    add_to(counts.running, buckets)
 
     def read_totals(self) -> Mapping[str, TypeTotals]:
         """Return what was counted since the start, by job type."""
         with self._lock:
+            self._count_begun()
             return {} if self.totals is None else self.totals.copy()
 
-    def _now(self, run: InFlightRun) -> MinuteCounts | None:
-        """Return the counts of this minute for the run's type, which will be written."""
+    def _now(self, job_type: str) -> MinuteCounts | None:
+        """Return the counts of this minute for this type, which will be written."""
         if self._offset is None:
             return None
-        minute = self._pass()
-        key = (minute, run.claimed.job_type)
+        key = (self._pass(), job_type)
         self._unwritten.add(key)
         if key not in self._counts:
             self._counts[key] = MinuteCounts(*key)
@@ -101,6 +111,7 @@ class RunCounter:
 
     def _write(self, connection: PgConnection, worker: str) -> None:
         with self._lock:
+            self._count_begun()
             keys, self._unwritten = self._unwritten, set()
             sent = [_copy(self._counts[key]) for key in sorted(keys)]
         if not sent:

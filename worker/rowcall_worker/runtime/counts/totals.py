@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from rowcall.queue.series.histogram import BUCKETS
+from rowcall.queue.series.histogram import BUCKETS, add_to
 from rowcall.queue.series.record import End
 
 
@@ -16,10 +17,10 @@ class Histogram:
     buckets: list[int] = field(default_factory=lambda: [0] * BUCKETS)
     seconds: float = 0.0
 
-    def add(self, bucket: int, seconds: float) -> None:
-        """Count one time, which falls into this bucket."""
-        self.buckets[bucket] += 1
-        self.seconds += seconds
+    def add(self, buckets: Sequence[int], times: Sequence[float]) -> None:
+        """Count times, which fall into these buckets."""
+        add_to(self.buckets, buckets)
+        self.seconds += sum(times)
 
 
 @dataclass
