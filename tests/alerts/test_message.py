@@ -59,7 +59,7 @@ def test_a_message_has_a_subject_of_one_line_and_says_since_when(
     incident = begun(connection, alert, "mail", over=change == "ended")
     told = compose(connection, {"opened": [], "ended": [], change: [incident]}, None, PAGE)
     database = fetch_value(connection, "SELECT current_database()")
-    assert told.subject.startswith(f"[Rowcall {database}] {'over: ' if change == 'ended' else ''}")
+    assert told.subject.startswith(f"[Rowcall {database}] {'ended: ' if change == 'ended' else ''}")
     assert "\n" not in told.subject
     assert "None" not in told.text
     assert f"Incident {incident}, since 2" in told.text
@@ -82,7 +82,7 @@ def test_a_dead_run_is_told_with_its_error_its_page_and_the_command_that_retries
     assert f"Run {run}: LookupError: no such customer\n" in told.text
     assert f"  {PAGE}/runs/{run}\n" in told.text
     assert f"  rowcall runs retry {run}\n" in told.text
-    assert "To retry many" not in told.text
+    assert "To retry one first" not in told.text
 
 
 def test_without_an_address_of_the_page_the_message_names_the_command_that_shows_the_run(
@@ -151,7 +151,7 @@ def test_colours_in_an_error_do_not_keep_the_message_from_being_sent(connection:
 def test_a_message_that_is_sent_after_its_incident_has_ended_says_so(connection: PgConnection) -> None:
     incident = begun(connection, Alert.RUN_OVERDUE, "mail", over=True)
     told = compose(connection, {"opened": [incident], "ended": []}, "production", None)
-    assert told.subject == "[Rowcall production] due runs of queue mail are not started, and this is over"
+    assert told.subject == "[Rowcall production] due runs of queue mail are not starting; this has already ended"
     assert "rowcall queues resume" not in told.text
 
 
@@ -165,5 +165,5 @@ def test_a_chat_shows_the_text_and_calls_nobody() -> None:
 def test_what_has_begun_comes_before_what_is_over(connection: PgConnection) -> None:
     over, new = begun(connection, Alert.TEST, "cli:anna", over=True), begun(connection, Alert.RUN_OVERDUE, "mail")
     told = compose(connection, {"opened": [new], "ended": [over]}, "production", None)
-    assert told.subject == "[Rowcall production] due runs of queue mail are not started, and 1 more"
-    assert told.text.index("queue mail") < told.text.index("over: a test")
+    assert told.subject == "[Rowcall production] due runs of queue mail are not starting, and 1 more"
+    assert told.text.index("queue mail") < told.text.index("ended: a test")

@@ -73,7 +73,7 @@ def test_a_dead_run_is_told_once_and_its_end_once(shop: Shop, mail: MailServer, 
     later(shop, "1 h")
     once(shop)
     assert subjects(mail)[1:] == [
-        "[Rowcall production] over: no run of shop_pack that died within the last hour is still dead"
+        "[Rowcall production] ended: no run of shop_pack that died within the last hour is still dead"
     ]
     assert len(chat.requests) == 2
 
@@ -156,17 +156,17 @@ def test_the_first_worker_after_a_silence_tells_of_it_and_that_it_is_over(shop: 
     shop.sql("UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '10 min'")
     later(shop, "10 min")
     once(shop)
-    assert subjects(mail) == ["[Rowcall production] schedules were not decided"]
+    assert subjects(mail) == ["[Rowcall production] no worker ticked the schedules"]
     later(shop, "6 min")
     once(shop)
-    assert subjects(mail)[1:] == ["[Rowcall production] over: schedules are decided again"]
+    assert subjects(mail)[1:] == ["[Rowcall production] ended: workers tick the schedules again"]
 
 
 def test_a_test_arrives(shop: Shop, mail: MailServer, chat: WebServer) -> None:
     asked = rowcall(shop.environment, "alerts", "test")
     assert "is a test" in asked.stdout
     once(shop)
-    assert [subject.startswith("[Rowcall production] a test, asked for by cli:") for subject in subjects(mail)] == [
+    assert [subject.startswith("[Rowcall production] a test, requested by cli:") for subject in subjects(mail)] == [
         True
     ]
     assert len(chat.requests) == 1

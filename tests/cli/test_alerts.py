@@ -34,8 +34,8 @@ def found(environment: dict[str, str], subject: str) -> list[tuple[bool, str]]:
 def test_a_list_without_incidents_says_when_there_would_be_some(well: dict[str, str]) -> None:
     listed = rowcall(well, "alerts", "list")
     assert listed.stdout == (
-        "no incident has been recorded; workers check if ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS or on_dead names"
-        " somebody\n"
+        "no incident has been recorded; workers check alerts only if ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS or"
+        " on_dead names a receiver\n"
     )
     assert rowcall(well, "alerts", "list", "--json").stdout == "[]\n"
 
@@ -55,10 +55,10 @@ def test_open_incidents_come_first_and_say_what_began(well: dict[str, str], fres
 def test_doctor_says_who_is_told(well: dict[str, str]) -> None:
     [(good, nobody)] = found(well, "alerts")
     assert good
-    assert nobody.startswith("nobody is told of trouble: set ROWCALL_ALERT_EMAILS")
+    assert nobody.startswith("nobody receives alerts: set ROWCALL_ALERT_EMAILS")
     [(good, told)] = found({**well, "ROWCALL_ALERT_WEBHOOKS": "https://chat.example.com/hooks/a1b2c3"}, "alerts")
     assert good
-    assert told.startswith("chat.example.com#")
+    assert told.startswith("sent to chat.example.com#")
     assert "a1b2c3" not in told
 
 
@@ -85,7 +85,7 @@ def test_doctor_says_whether_a_switch_is_set_and_when_its_last_ping_finished(
 ) -> None:
     [(good, unset)] = found(well, "dead man's switch")
     assert good
-    assert unset.startswith("not set: nobody notices if nothing works any more")
+    assert unset.startswith("not set: nobody notices if everything stops working")
     switched = {**well, "ROWCALL_PING_URL": "https://hc-ping.com/0b5c1f7a"}
     [(_, never)] = found(switched, "dead man's switch")
     assert never == "hc-ping.com will be called each minute; no ping has finished yet"

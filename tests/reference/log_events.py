@@ -27,7 +27,7 @@ MEANINGS = {
     LogEvent.DATABASE_BACK: "The database can be reached again.",
     LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API; the line says how many were new.",
     LogEvent.RUN_ENQUEUED: "A run was enqueued through the API, or the request was a replay.",
-    LogEvent.RUN_CANCELLED: "A run that was asked to stop has stopped.",
+    LogEvent.RUN_CANCELLED: "A run stopped because an operator asked to cancel it.",
     LogEvent.RUN_FAILED: "An attempt failed, and another one follows.",
     LogEvent.RUN_DEAD: "A run was given up; an operator can retry it.",
     LogEvent.RUN_SNOOZED: "The handler asked to wait; the attempt does not count.",
@@ -37,12 +37,12 @@ MEANINGS = {
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs themselves"
     " are not affected.",
     LogEvent.ALERTS_REFUSED: "Alerts could not be checked; see the error. This worker tries again after five minutes.",
-    LogEvent.INCIDENT_OPENED: "An alert has begun to be true, and its receivers are told.",
-    LogEvent.INCIDENT_ENDED: "An alert has not been true for five minutes, and its receivers are told.",
+    LogEvent.INCIDENT_OPENED: "An alert became true; its receivers get a message.",
+    LogEvent.INCIDENT_ENDED: "An alert has not been true for five minutes; its receivers get a message.",
     LogEvent.PINGS_REFUSED: "Pings could not be enqueued; see the error. This worker tries again after five minutes.",
-    LogEvent.PING_FAILED: "A service that waits for a ping could not be reached, or refused it; see the error.",
+    LogEvent.PING_FAILED: "A service that expects pings could not be reached, or refused one; see the error.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
-    LogEvent.RUN_RETURNED: "The answer to a claim was lost: the worker gives back its run; the attempt does not count.",
+    LogEvent.RUN_RETURNED: "The result of a claim was lost: the worker gives back its run; the attempt does not count.",
     LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",
@@ -51,16 +51,13 @@ MEANINGS = {
     LogEvent.SCHEDULE_BROKEN: "The next nominal time of a definition cannot be decided; other definitions continue.",
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",
     LogEvent.SCHEDULE_TICKED: "A tick decided nominal times; `enqueued`, `skipped` and `missed` say how many.",
-    LogEvent.TRACES_DISTURBED: "OpenTelemetry reports trouble, such as a collector that is away; runs go on. This is"
-    " logged every five minutes at most.",
-    LogEvent.TRACES_UNAVAILABLE: "A collector is set, and the packages of the extra `otel` are missing or refuse an"
-    " `OTEL_` variable; the remedy says which.",
+    LogEvent.TRACES_UNAVAILABLE: "A collector is set, but the packages of the extra `otel` are missing.",
     LogEvent.METRICS_SERVED: "The worker serves its metrics at this URL.",
-    LogEvent.SCHEMA_CHANGED: "The worker stops, because the schema no longer fits its code or is gone; see the error.",
+    LogEvent.SCHEMA_CHANGED: "The worker stops because the schema no longer fits its code, or is gone; see the error.",
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
-    LogEvent.WORKER_STOPPING: "The worker stops, and lets its running handlers finish within the grace period.",
-    LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` ended. It also has"
-    " `claimed`, `succeeded`, `failed`, `dead` and `seconds`.",
+    LogEvent.WORKER_STOPPING: "The worker is stopping; running handlers may finish within the grace period.",
+    LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` ended. The line"
+    " also has `claimed`, `succeeded`, `failed`, `dead` and `seconds`.",
     LogEvent.WORKER_ENDED: "A second signal ended the worker at once; these runs stay running until their leases"
     " expire.",
 }

@@ -5,17 +5,17 @@ from __future__ import annotations
 TABLES = {
     "job_definitions": "Definitions: job types with a payload and a schedule.",
     "job_runs": "What should run, and what happened.",
-    "job_attempts": "The attempts that did not succeed; a success is recorded in `job_runs` only.",
+    "job_attempts": "The attempts that did not succeed; a success is recorded only in `job_runs`.",
     "request_keys": "Idempotency keys of requests that were answered with an existing run, or whose run can lose its"
     " natural key.",
     "run_logs": "What handlers logged with `run.log`: the newest lines of each run.",
     "failure_counts": "Failed attempts, counted by minute, job type, queue and error.",
-    "run_counts": "How attempts ended, how long their runs waited and how long handlers worked, by minute, job type and"
+    "run_counts": "How attempts ended, how long their runs waited and how long handlers ran, by minute, job type and"
     " worker.",
     "incidents": "The periods in which an alert was true.",
     "alert_checks": "When the workers of each app last checked the alerts.",
-    "pings": "What the services that wait for pings were told last.",
-    "schedule_occurrences": "The decision about each nominal time of each definition.",
+    "pings": "The last pings that outside services got.",
+    "schedule_occurrences": "The decision about each nominal time that has come.",
     "schedule_ticks": "One row: the last tick of the schedules.",
     "worker_versions": "The versions of Rowcall whose workers have started.",
     "workers": "Worker processes: what they serve, and their last heartbeat.",

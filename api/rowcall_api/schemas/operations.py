@@ -156,7 +156,9 @@ class OperationSchema(AnswerSchema):
         }
     )
     refused = fields.Integer(metadata={"description": "How many it refused to change; `refusals` says why."})
-    canary_run_id = fields.Integer(allow_none=True, metadata={"description": "The run that was tried alone."})
+    canary_run_id = fields.Integer(
+        allow_none=True, metadata={"description": "The run that was changed first, as the canary."}
+    )
     run_id = fields.Integer(
         allow_none=True, metadata={"description": "The run that carries it out; its `explain` says what it waits for."}
     )

@@ -1,6 +1,6 @@
 """Alerts: conditions that a worker checks with its tick, and the incidents in which they are true.
 
-The receivers are told once when an incident begins, and once when it has ended.
+The receivers get one message when an incident begins, and one when it ends.
 """
 
 from rowcall.alerts.conditions import Alert

@@ -19,7 +19,7 @@ from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
 
 class Alert(StrEnum):
-    """What receivers are told of."""
+    """The alerts; each tells its receivers about one problem."""
 
     RUN_DIED = "run_died"
     RUN_OVERDUE = "run_overdue"
@@ -42,9 +42,9 @@ class Active(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """`due`: how many seconds a due run may wait; `silence`: after how many a worker without a heartbeat is gone.
+    """The limits of the conditions, in seconds, and the app that checks.
 
-    `app` is the app that checks.
+    `due` is how long a due run may wait; a worker is gone after `silence` without a heartbeat.
     """
 
     due: float

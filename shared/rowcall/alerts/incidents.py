@@ -12,11 +12,11 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 # All workers of an app together check this often.
 CHECK_SECONDS = 30
 
-# An incident has ended when its alert has not been true for this long, so that one which comes and goes is told once.
+# An incident ends when its alert has not been true for this long: an alert that comes and goes is reported once.
 CALM = "interval '5 minutes'"
 
-# The worker that gets its app's row checks; the others wait for it, and find that it has checked.  A time in the future
-# was written while the clock was wrong.
+# The worker that gets its app's row does the check; the others wait for the row, and find that the check is done.  A
+# time in the future was written while the clock was wrong.
 TURN = f"""
 INSERT INTO rowcall.alert_checks (app, checked_at, own_types) VALUES (%(app)s, now(), %(own_types)s::text[])
 ON CONFLICT (app) DO UPDATE SET checked_at = now(), own_types = excluded.own_types
@@ -24,13 +24,13 @@ WHERE alert_checks.checked_at NOT BETWEEN now() - interval '{CHECK_SECONDS} seco
 RETURNING app
 """
 
-# The app that tells of its own types ends their incidents too.
+# An app that reports its own types also ends their incidents.
 OF_ANOTHER_APP = """
     SELECT FROM rowcall.alert_checks AS other
     WHERE other.app <> %(app)s AND other.checked_at > now() - interval '2 minutes'"""
 
-# Opens, continues and ends incidents; returns those that began, including tests, or ended.  A worker ends only what it
-# can tell: without receivers of all alerts, the incidents of its own types.
+# Opens, continues and ends incidents; returns those that began, including tests, or ended.  A worker ends only the
+# incidents that it reports: without receivers of all alerts, those of its own types.
 CHANGED = f"""
 WITH active AS (
     SELECT alert, subject, details
@@ -94,7 +94,7 @@ RETURNING id
 
 
 class Change(StrEnum):
-    """What has happened to an incident."""
+    """What happened to an incident."""
 
     OPENED = "opened"
     ENDED = "ended"
@@ -130,11 +130,11 @@ def incidents(connection: Connection, ids: Sequence[int]) -> list[Row]:
 
 
 def dead_runs(connection: Connection, ids: Sequence[int]) -> list[Row]:
-    """Return those of these runs that are still dead, the newest first."""
+    """Return the runs among these that are still dead, the newest first."""
     return fetch_all(connection, DEAD_RUNS, {"ids": list(ids)})
 
 
 def begin_test(connection: Connection, who: str) -> int:
-    """Begin an incident that tries the receivers."""
+    """Open a test incident, which sends a message to all receivers."""
     begun: int = fetch_value(connection, TEST, {"who": who})
     return begun

@@ -16,17 +16,17 @@ from rowcall.job_types.alerting import Message
 # round, an alert would be lost.
 ALERT = EffectKind("sent_incidents", policy="at_least_once")
 
-# Mail servers accept longer subjects, and nobody reads them.
+# Mail servers accept longer subjects, but nobody reads them.
 SUBJECT_CHARACTERS = 200
 
-# A message spells out this many incidents, and counts the others.
+# A message describes this many incidents, and counts the others.
 TOLD_MOST = 20
 
 
 def compose(connection: Connection, payload: Mapping[str, Any], environment: str | None, page: str | None) -> Message:
     """Compose the message of a run of send_incidents; `environment` is how people call this installation."""
     changes = {id_: change for change in Change for id_ in payload[change]}
-    # What has begun comes first, also in the subject: an end is no news beside it.
+    # What began comes first, also in the subject, because it matters more than what ended.
     rows = sorted(incidents(connection, list(changes)), key=lambda row: changes[row["id"]] is Change.ENDED)
     told = [_told(connection, row, changes[row["id"]], page) for row in rows[:TOLD_MOST]]
     left = len(rows) - len(told)
@@ -38,19 +38,19 @@ def compose(connection: Connection, payload: Mapping[str, Any], environment: str
 
 
 def _printable(text: str) -> str:
-    """Replace control characters, which errors have from programs that print in colours, and which emails must not."""
+    """Replace control characters: errors may quote a program's coloured output, and emails must not contain any."""
     return "".join(character if character.isprintable() or character in "\n\t" else "?" for character in text)
 
 
 def _one_line(text: str) -> str:
-    """Make a subject of a text that may contain the name of a role or a transaction, as odd as PostgreSQL allows."""
+    """Turn a text into a subject: one short line, whatever names of roles or transactions the text contains."""
     line = _printable(" ".join(text.split()))
     return line if len(line) <= SUBJECT_CHARACTERS else f"{line[: SUBJECT_CHARACTERS - 3]}..."
 
 
 def _subject(told: Sequence[Mapping[str, Any]], left: int) -> str:
     if not told:
-        return "these incidents were deleted before you were told"
+        return "these incidents were deleted before this message was sent"
     first: str = told[0]["title"]
     others = len(told) + left - 1
     return f"{first}, and {others} more" if others else first
@@ -61,9 +61,9 @@ def _told(connection: Connection, row: Row, change: Change, page: str | None) ->
     began = alert == Alert.RUN_DIED and change is Change.OPENED
     runs = dead_runs(connection, details["run_ids"]) if began else []
     incident = Incident(row["subject"], details, runs, page)
-    told = opened(alert, incident) if change is Change.OPENED else Told(f"over: {ended(alert, incident)}", [])
+    told = opened(alert, incident) if change is Change.OPENED else Told(f"ended: {ended(alert, incident)}", [])
     if change is Change.OPENED and row["ended_at"] is not None:  # the message was late
-        told = Told(f"{told.title}, and this is over", [])
+        told = Told(f"{told.title}; this has already ended", [])
     return {
         "id": row["id"],
         "alert": alert,

@@ -1,6 +1,6 @@
-"""Pings: tell outside services each minute that the whole works, and when a definition's runs begin and end.
+"""Pings: tell outside services each minute that Rowcall works, and when a definition's runs begin and end.
 
-A ping is a run, so it goes the way that it vouches for: a tick, an enqueue, a claim, a handler and a finish.
+A ping is itself a run, so it tests all that a run needs: a tick, an enqueue, a claim, a handler and a finish.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.workers import SILENCE_SECONDS
 from rowcall.status import FINAL, Status, sql_list
 
-# A little less than a minute, so that a worker which cron starts each minute never finds it a moment too early.  A time
-# in the future was written while the clock was wrong.
+# A little less than a minute, so that a worker that cron starts each minute is never a moment too early.  A time in the
+# future was written while the clock was wrong.
 ASK = """
 INSERT INTO rowcall.pings (definition_id, asked_at) VALUES (0, now())
 ON CONFLICT (definition_id) DO UPDATE SET asked_at = now()
@@ -28,7 +28,7 @@ WHERE coalesce(pings.asked_at, '-infinity') NOT BETWEEN now() - interval '55 sec
 RETURNING definition_id
 """
 
-# How long after the last ping that finished the switch is still called: long enough for a ping that is tried again.
+# How long the switch is still called after a ping last finished: long enough for a ping to be tried again.
 WELL = "interval '5 minutes'"
 
 # `app` is the app whose alerts must be checked; NULL if it has no receivers of alerts.
@@ -40,8 +40,8 @@ FROM rowcall.schedule_ticks
 LEFT JOIN rowcall.pings ON pings.definition_id = 0 LEFT JOIN rowcall.alert_checks ON alert_checks.app = %(app)s
 """
 
-# In the transaction that finishes the ping: if the finish is refused, so is this.  The run of the ping before, of the
-# switch or of the same definition, has done its duty.
+# Runs in the transaction that finishes the ping: if the finish is refused, so is this.  The run of the previous ping of
+# the switch, or of the same definition, is no longer needed.
 FINISHED = f"""
 WITH before AS (
     SELECT run_id FROM rowcall.pings WHERE definition_id = %(definition_id)s
@@ -56,9 +56,9 @@ ON CONFLICT (definition_id) DO UPDATE SET finished_at = now(), run_id = %(run_id
 # How many of the newest runs of a definition are looked at.
 RECENT_MOST = 20
 
-# The newest run of each definition that has begun, and the newest that has ended, if they are not those that were told
-# last; an end before the last change of the definition is not told.  Uses job_definitions_pinged and
-# job_runs_occurrence.  Of two workers, the second waits for the row, and then finds nothing new.
+# For each definition, the newest run that has begun and the newest that has ended, unless they were already reported.
+# An end before the last change of the definition is not reported.  Uses job_definitions_pinged and job_runs_occurrence.
+# Of two workers, the second waits for the row, and then finds nothing new.
 NEWS = f"""
 WITH newest AS MATERIALIZED (
     SELECT definition.id AS definition_id, begun.id AS begun_id, ended.id AS ended_id, ended.status,
@@ -125,7 +125,7 @@ class Pings:
 
 
 def _events(row: Row) -> list[PingEvent]:
-    """An end and then a beginning: they are of two runs, the later of which has begun."""
+    """Return an end before a start: if there are both, the run that ended is older than the one that started."""
     ended = [PingEvent.SUCCESS if row["status"] == Status.SUCCEEDED else PingEvent.FAIL] if row["has_ended"] else []
     return [*ended, *([PingEvent.START] if row["has_begun"] else [])]
 
@@ -141,11 +141,11 @@ def is_well(connection: Connection, app: str | None) -> bool:
 
 
 def finished(connection: Connection, run_id: int, definition_id: int = 0) -> None:
-    """Record, with the success of this ping, that it finishes; delete the ping before it."""
+    """Record, in the transaction of this ping's success, that it has finished; delete the previous ping."""
     fetch_all(connection, FINISHED, {"run_id": run_id, "definition_id": definition_id})
 
 
 def ping_url(connection: Connection, definition_id: int) -> str | None:
-    """Return the URL of a definition; None if it has none any more."""
+    """Return the URL of a definition; None if it no longer has one."""
     url: str | None = fetch_value(connection, PING_URL, {"definition_id": definition_id})
     return url

@@ -1,4 +1,4 @@
-"""Watch: check the alerts when it is this worker's turn, and enqueue what the receivers are told."""
+"""Watch: check the alerts when it is this worker's turn, and enqueue messages to the receivers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Watch:
     _alerts: frozenset[Alert] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Without receivers of all alerts, only those of job types are told, and only of dead runs."""
+        """If there are no receivers of all alerts, check only for dead runs, for the receivers of job types."""
         told = any(job_type.on_dead_receivers for job_type in self.catalogue.values())
         self._alerts = frozenset(CONDITIONS) if self.receivers else frozenset({Alert.RUN_DIED} if told else ())
 
@@ -44,7 +44,7 @@ class Watch:
     def check(self, connection: PgConnection) -> None:
         """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.
 
-        A check that is refused, perhaps because the grants are older than the table, must not hold up the schedules.
+        If the check is refused, perhaps because the grants are older than the table, the schedules must still continue.
         """
         if not self._alerts or not self.interval.is_over():
             return
@@ -79,7 +79,7 @@ class Watch:
             enqueue_many(connection, SEND_INCIDENTS, payloads, priority=PRIORITY_FIRST, created_by="alerts")
 
     def _receivers_of(self, alert: str, subject: str) -> Sequence[Receiver]:
-        """Return who is told: of dead runs, the receivers of their type, if it has any; of a test, everyone."""
+        """Return the receivers: for dead runs, those of the job type if it has any; for a test, all."""
         if alert == Alert.TEST:
             of_types = [receiver for kind in self.catalogue.values() for receiver in kind.on_dead_receivers]
             return unique([*self.receivers, *of_types])

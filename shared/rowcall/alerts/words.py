@@ -1,4 +1,4 @@
-"""What a message says of each alert: a title, and what to do."""
+"""What a message says about each alert: a title, and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rowcall.alerts.conditions import FAILED_LEAST, Alert
 from rowcall.base.database import Row
 
-# A message has the beginning of an error; the page and the command show the rest.
+# A message contains the beginning of an error; the page and the command show the rest.
 ERROR_CHARACTERS = 300
 
 NEWER = "A newer version of Rowcall opened this incident; what it means is in the documentation of that version."
@@ -47,7 +47,7 @@ def ended(alert: str, incident: Incident) -> str:
 
 
 def _time(text: str) -> str:
-    """Write a time of the details as the rest of the message has times."""
+    """Format a time from the details like the other times in the message."""
     return datetime.fromisoformat(text).isoformat(sep=" ", timespec="seconds")
 
 
@@ -60,12 +60,13 @@ def _died(incident: Incident) -> Told:
     lines = [line for run in incident.runs for line in _of_run(run, incident.page)]
     filters = f"--status dead --type {job_type}"
     lines.append(
-        "Further deaths are not told until this has ended, when all were retried or none has died for an hour."
+        "You get no message about further deaths until this incident ends: when all of these runs were retried, or no"
+        " run has died for an hour."
     )
     if number > len(incident.runs):
         lines += [
-            f"All of them: rowcall runs list {filters}",
-            f"To retry many, first one: rowcall runs retry {filters} --canary",
+            f"To list all: rowcall runs list {filters}",
+            f"To retry one first, and then the others: rowcall runs retry {filters} --canary",
         ]
     return Told(f"{_count(number, 'run')} of {job_type} died", lines)
 
@@ -86,10 +87,10 @@ def _overdue(incident: Incident) -> Told:
         lines.append(f"The queue is paused; to resume it: rowcall queues resume {queue}")
     elif found["closed"]:
         lines.append(f"The queue is limited to 0 running runs; to lift the limit: rowcall queues limit {queue} --none")
-    lines.append(f"Why it has not started: rowcall runs explain {found['run_id']}")
+    lines.append(f"To see why it has not started: rowcall runs explain {found['run_id']}")
     if incident.page:
         lines.append(f"{incident.page}/runs/{found['run_id']}")
-    return Told(f"due runs of queue {queue} are not started", lines)
+    return Told(f"due runs of queue {queue} are not starting", lines)
 
 
 def _unserved(incident: Incident) -> Told:
@@ -115,7 +116,7 @@ def _failing(incident: Incident) -> Told:
     found = incident.details
     return Told(
         f"{found['failed']} of the last {found['ended']} attempts of {incident.subject} failed",
-        ["Within the last 15 minutes; by error: rowcall failures"],
+        ["This is over the last 15 minutes. To list the errors: rowcall failures"],
     )
 
 
@@ -131,10 +132,10 @@ def _unknown(incident: Incident) -> Told:
 
 def _silent(incident: Incident) -> Told:
     return Told(
-        "schedules were not decided",
+        "no worker ticked the schedules",
         [
-            f"No worker had ticked since {_time(incident.details['since'])}, until the worker that found this.",
-            "Check that cron or a service manager starts workers: rowcall doctor",
+            f"The first worker to tick since {_time(incident.details['since'])} found this.",
+            "Check that cron or a service manager starts workers; rowcall doctor helps.",
         ],
     )
 
@@ -142,10 +143,10 @@ def _silent(incident: Incident) -> Told:
 def _bloated(incident: Incident) -> Told:
     found = incident.details
     return Told(
-        f"vacuum does not keep up with rowcall.{incident.subject}",
+        f"vacuum is not keeping up with rowcall.{incident.subject}",
         [
-            f"{found['dead']:,} dead rows, {found['live']:,} live ones: claims get slower.",
-            "What holds vacuum back, if anything: rowcall doctor",
+            f"{found['dead']:,} dead rows, {found['live']:,} live rows: claims get slower.",
+            "To see whether something holds vacuum back: rowcall doctor",
         ],
     )
 
@@ -156,14 +157,14 @@ def _held_back(incident: Incident) -> Told:
     query = f" Its last query began at {_time(found['query_started_at'])}." if found["query_started_at"] else ""
     return Told(
         f"{incident.subject} holds vacuum back",
-        [f"It has done so {since}, so dead rows stay and claims get slower.{query}", f"Remedy: {found['remedy']}"],
+        [f"It has done so {since}: dead rows stay, and claims get slower.{query}", f"Remedy: {found['remedy']}"],
     )
 
 
 def _test(incident: Incident) -> Told:
     return Told(
-        f"a test, asked for by {incident.subject}",
-        ["Nothing is wrong: somebody ran `rowcall alerts test`. It ends in about five minutes, and you are told so."],
+        f"a test, requested by {incident.subject}",
+        ["Nothing is wrong: someone ran `rowcall alerts test`. You get another message when it ends, in five minutes."],
     )
 
 
@@ -181,14 +182,14 @@ OPENED: Mapping[str, Callable[[Incident], Told]] = {
 
 ENDED: Mapping[str, Callable[[Incident], str]] = {
     Alert.RUN_DIED: lambda one: f"no run of {one.subject} that died within the last hour is still dead",
-    Alert.RUN_OVERDUE: lambda one: f"due runs of queue {one.subject} are started again",
-    Alert.TYPE_UNSERVED: lambda one: f"no run of {one.subject} waits without a worker that serves it",
+    Alert.RUN_OVERDUE: lambda one: f"due runs of queue {one.subject} are starting again",
+    Alert.TYPE_UNSERVED: lambda one: f"no waiting run of {one.subject} lacks a worker",
     Alert.ATTEMPTS_FAILING: lambda one: (
-        f"less than half of the attempts of {one.subject} fail, or fewer than {FAILED_LEAST}"
+        f"fewer than half of the attempts of {one.subject} fail, or fewer than {FAILED_LEAST} of them"
     ),
     Alert.EFFECT_UNKNOWN: lambda one: f"no effect of kind {one.subject} has an unknown outcome",
-    Alert.TICK_SILENT: lambda _: "schedules are decided again",
+    Alert.TICK_SILENT: lambda _: "workers tick the schedules again",
     Alert.TABLE_BLOATED: lambda one: f"vacuum keeps up with rowcall.{one.subject} again",
     Alert.VACUUM_HELD_BACK: lambda one: f"{one.subject} no longer holds vacuum back",
-    Alert.TEST: lambda one: f"a test, asked for by {one.subject}",
+    Alert.TEST: lambda one: f"a test, requested by {one.subject}",
 }

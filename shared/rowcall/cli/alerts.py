@@ -18,14 +18,14 @@ from rowcall.job_types.alerting import receivers_by_label
 LISTED = ("id", "alert", "opened_at", "ended_at", "what")
 
 NOT_SET = (
-    "ROWCALL_ALERT_EMAILS and ROWCALL_ALERT_WEBHOOKS are not set here, and no job type has on_dead; if that is so for"
-    " the workers too, nobody is told"
+    "ROWCALL_ALERT_EMAILS and ROWCALL_ALERT_WEBHOOKS are not set here, and no job type has on_dead; if the workers lack"
+    " them too, nobody receives alerts"
 )
 
 
 @click.group("alerts", cls=Group)
 def alerts_command() -> None:
-    """List incidents, and test who is told of them."""
+    """List incidents, and send a test alert."""
 
 
 @alerts_command.command("list")
@@ -41,7 +41,8 @@ def list_command(only_open: bool, limit: int, table: Table) -> None:
         return
     kept = "is open" if only_open else "has been recorded"
     empty = (
-        f"no incident {kept}; workers check if ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS or on_dead names somebody"
+        f"no incident {kept}; workers check alerts only if ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS or on_dead"
+        " names a receiver"
     )
     table.show([{**row, "what": _what(row)} for row in rows], LISTED, now, empty)
 
@@ -54,13 +55,13 @@ def _what(row: Row) -> str:
 
 @alerts_command.command("test")
 def test_command() -> None:
-    """Send a test to the receivers of alerts.
+    """Send a test alert to all receivers.
 
-    A worker tells them, with its own settings, within about a minute, and about five minutes later that the test has
-    ended.
+    A worker sends it within about a minute, with the worker's own settings.  About five minutes later, it sends another
+    message: the test has ended.
     """
     with command_transaction() as connection:
         incident = begin_test(connection, operator().who)
-    click.echo(f"incident {incident} is a test; if no message arrives within two minutes, see `rowcall doctor`")
+    click.echo(f"incident {incident} is a test; if no message arrives within two minutes, run `rowcall doctor`")
     if not receivers_by_label(settings.read(), catalogue()):
         click.echo(NOT_SET, err=True)

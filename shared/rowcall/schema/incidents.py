@@ -1,4 +1,4 @@
-"""The tables of alerts: when they were checked and true, and what the services that wait for pings were told."""
+"""The tables of alerts: when they were checked, when they were true, and the last pings to outside services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ incidents = Table(
     # Numbers and ids, without the texts of errors, which belong to the runs and are erased with them.
     Column("details", JSONB, nullable=False),
     moment("opened_at", default=True),
-    # When the alert was last true; NULL for a test that no worker has told of yet.
+    # When the alert was last true; NULL for a test that no worker has found yet.
     moment("seen_at"),
     moment("ended_at"),
     # One check after another updates the open incidents.
@@ -39,7 +39,7 @@ alert_checks = Table(
     # The ROWCALL_APP whose workers check; empty without one.
     Column("app", Text, primary_key=True),
     moment("checked_at", nullable=False),
-    # The job types of whose dead runs this app tells its own receivers.
+    # The job types with receivers of their own (on_dead) in this app.
     Column("own_types", ARRAY(Text), nullable=False),
     info=storage(fillfactor=50),
 )

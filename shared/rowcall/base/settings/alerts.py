@@ -20,7 +20,7 @@ def _page_url(text: str) -> HttpUrl:
 
 @dataclass(frozen=True)
 class AlertSettings(GatewaySettings):
-    """Who is told of trouble, after the settings of gateways."""
+    """The receivers of alerts and pings; declared after the settings of gateways."""
 
     alert_emails: tuple[Receiver, ...] = setting(
         "ROWCALL_ALERT_EMAILS",
@@ -53,7 +53,7 @@ class AlertSettings(GatewaySettings):
         "ROWCALL_PING_URL",
         HttpUrl.parse,
         None,
-        "URL of a dead man's switch, which workers call each minute as long as schedules are decided and runs finish,"
+        "URL of a dead man's switch, which workers call each minute while they tick and runs finish,"
         " such as `https://hc-ping.com/...`. Set it for all workers.",
         secret=True,
     )

@@ -22,7 +22,7 @@ def emails(settings: Settings) -> Finding:
     return Finding("emails", True, f"will be sent through {settings.smtp.host} (not tried)")
 
 
-# How long after the last check something must be wrong, and when a tick shows that a worker is there to check.
+# How old the last check must be before something is wrong, and how recent a tick must be to show that a worker runs.
 UNCHECKED = """
 SELECT checked_at FROM rowcall.schedule_ticks
 LEFT JOIN (SELECT max(checked_at) AS checked_at FROM rowcall.alert_checks WHERE checked_at <= now()) AS checks ON true
@@ -32,7 +32,7 @@ WHERE coalesce(checked_at, '-infinity') < now() - interval '6 minutes'
 
 
 def unchecked(connection: PgConnection, settings: Settings, catalogue: Catalogue) -> Iterator[Finding]:
-    """Find that workers tick and do not check the alerts that are set here."""
+    """Find workers that tick but do not check the alerts that are set here."""
     if not receivers_by_label(settings, catalogue):
         return
     row = fetch_one(connection, UNCHECKED)
@@ -64,14 +64,14 @@ def alerts(settings: Settings, catalogue: Catalogue) -> Finding:
     """Say who receives alerts, and whether emails to them are sent."""
     told = receivers_by_label(settings, catalogue)
     if not told:
-        nobody = "nobody is told of trouble: set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers"
+        nobody = "nobody receives alerts: set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers"
         return Finding("alerts", True, nobody)
     if settings.smtp is None and settings.alert_emails:
         message = "emails to the receivers of alerts are written to files, not sent: set ROWCALL_SMTP_URL"
         return Finding("alerts", False, message)
     of_all = ", ".join(receiver.label for receiver in settings.alert_receivers)
-    named = f"{of_all} are told" if of_all else "only the receivers in on_dead of job types are told, of dead runs"
-    return Finding("alerts", True, f"{named}; `rowcall alerts test` sends a test")
+    sent = f"sent to {of_all}" if of_all else "only sent about dead runs, to the receivers in on_dead of job types"
+    return Finding("alerts", True, f"{sent}; `rowcall alerts test` sends a test")
 
 
 LAST_PING = """
@@ -82,7 +82,7 @@ SELECT finished_at, finished_at < now() - interval '10 minutes' AS late FROM row
 def switch(connection: PgConnection, settings: Settings) -> Finding:
     """Say whether a dead man's switch is set, and when its last ping finished."""
     if settings.ping_url is None:
-        unset = "not set: nobody notices if nothing works any more; ROWCALL_PING_URL for all workers sets one"
+        unset = "not set: nobody notices if everything stops working; to set one, set ROWCALL_PING_URL for all workers"
         return Finding("dead man's switch", True, unset)
     host, last = settings.ping_url.host, fetch_one(connection, LAST_PING)
     if last is None or last["finished_at"] is None:
