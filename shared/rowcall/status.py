@@ -160,7 +160,7 @@ TRANSITIONS = (
         (Status.RUNNING,),
         Who.OPERATOR,
         "status unchanged since the operator read it",
-        "cancel_requested_at; unless the attempt succeeds, its end cancels the run",
+        "cancel_requested_at set; the run is cancelled when the attempt ends, unless it succeeds",
     ),
     Transition(
         Event.CANCELLED,

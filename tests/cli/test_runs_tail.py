@@ -37,7 +37,7 @@ def made(environment: dict[str, str], status: Status, *numbers: int, text: str =
 def test_tail_prints_all_lines_and_says_how_many_were_left_out(environment: dict[str, str]) -> None:
     run_id = made(environment, Status.RUNNING, *range(3, 304))
     tail = rowcall(environment, "runs", "tail", str(run_id))
-    assert (tail.returncode, tail.stderr) == (0, "2 lines were left out: a run keeps its newest lines\n")
+    assert (tail.returncode, tail.stderr) == (0, "2 lines were left out: a run keeps only its newest lines\n")
     printed = tail.stdout.splitlines()
     assert [line.split("  ")[-1].strip() for line in printed] == [f"line {number}" for number in range(3, 304)]
     assert "  1  info     line 3" in printed[0]
@@ -91,7 +91,7 @@ def test_follow_says_how_many_lines_of_a_flood_were_left_out(environment: dict[s
             # A worker has written 2 to 1,500, and kept the newest.
             fetch_all(connection, "DELETE FROM rowcall.run_logs")
             insert_lines(connection, run_id, [1500])
-        assert tail.stdout.readline() == "1,498 lines were left out: a run keeps its newest lines\n"
+        assert tail.stdout.readline() == "1,498 lines were left out: a run keeps only its newest lines\n"
         assert tail.stdout.readline().endswith("line 1500\n")
 
 

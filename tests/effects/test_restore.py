@@ -268,10 +268,10 @@ def test_the_command_says_which_workers_to_stop_first(environment: dict[str, str
     with database.transaction(fresh_url) as connection:
         register(connection, Registration("here", "host", 1, "1", None, ["noop"], 1, 30))
     refused = rowcall({**environment, "DATABASE_URL": fresh_url}, "effects", "after-restore")
-    assert "1 worker works on this database: stop every worker first" in refused.stderr
+    assert "1 worker is running on this database: stop every worker first" in refused.stderr
     told = rowcall({**environment, "DATABASE_URL": fresh_url}, "effects", "after-restore", "--yes")
     assert told.returncode == 0
-    assert "1 worker works on this database: stop every worker, and repeat the command" in told.stderr
+    assert "1 worker is running on this database: stop every worker, and repeat the command" in told.stderr
 
 
 def test_the_command_sees_the_worker_whose_row_is_newer_than_the_backup(

@@ -28,7 +28,7 @@ def _options(command: Command) -> Command:
     """Add the options that `run` and `once` share."""
     for option in (
         click.option(
-            "--grace", type=click.FloatRange(0), help="Seconds that running handlers get to finish at shutdown."
+            "--grace", type=click.FloatRange(0), help="How many seconds running handlers have to finish at shutdown."
         ),
         click.option("--types", help="Run only these job types, separated by commas.  [default: all]"),
         click.option("--queues", help="Serve only these queues, separated by commas.  [default: all]"),
@@ -59,7 +59,7 @@ def _print_options(command: Command) -> Command:
 
 @click.group("worker", cls=Group)
 def worker_command() -> None:
-    """Perform due runs.  Any number of workers can work at the same time."""
+    """Perform due runs.  Any number of workers can run at the same time."""
 
 
 @worker_command.command("run")
@@ -76,7 +76,7 @@ def worker_command() -> None:
 def run_command(processes: int, metrics_port: int | None, **options: Any) -> None:
     """Keep performing due runs until SIGTERM, Ctrl-C or a closed terminal; running handlers may finish.
 
-    After another SIGTERM or Ctrl-C, more than a second later, the worker stops at once, and names the runs that stay
+    A second SIGTERM or Ctrl-C, more than a second later, stops the worker at once.  It then logs the runs that stay
     running until their leases expire.
     """
     if processes > 1:

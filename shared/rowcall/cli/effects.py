@@ -54,8 +54,8 @@ def list_command(kind: str | None, states: tuple[str, ...], run_id: int | None, 
 @effects_command.command("resolve")
 @click.argument("kind")
 @click.argument("effect_ids", metavar="EFFECT_ID...", type=int, nargs=-1, required=True)
-@click.option("--happened", is_flag=True, help="They happened.")
-@click.option("--did-not-happen", "not_happened", is_flag=True, help="They did not happen.")
+@click.option("--happened", is_flag=True, help="The effects happened.")
+@click.option("--did-not-happen", "not_happened", is_flag=True, help="The effects did not happen.")
 @click.option("--reference", help="With --happened and one EFFECT_ID: the id that the provider gave the effect.")
 @json_option
 def resolve_command(
@@ -64,9 +64,8 @@ def resolve_command(
     """Record whether one or more effects of KIND happened.  `rowcall effects list` shows kinds and ids.
 
     First find out whether they happened, for example in the mail server's log or the provider's dashboard.  After
-    --did-not-happen, the next attempt of a run performs its effect.  Until an attempt begins
-    the effect again, the other option corrects a wrong resolution, and --happened with the right --reference a wrong
-    reference.
+    --did-not-happen, the next attempt of a run performs its effect.  Until an attempt begins the effect again, you can
+    correct a wrong resolution with the other option, and a wrong reference with --happened and the right --reference.
     """
     if happened is not_happened:
         raise click.UsageError("use either --happened or --did-not-happen")
@@ -134,10 +133,10 @@ def _report(rows: Sequence[Row], states: Mapping[int, str], happened: bool) -> N
 
 
 def _workers(connection: Connection) -> str:
-    """Say how many workers work on the database; empty if none does."""
+    """Say how many workers run on the database; empty if none does."""
     live = fetch_value(connection, LIVE_WORKERS, {"heartbeat": settings.read().heartbeat})
     if live:
-        return f"{'1 worker works' if live == 1 else f'{live} workers work'} on this database"
+        return f"{'1 worker is' if live == 1 else f'{live} workers are'} running on this database"
     return "workers are connected to this database" if fetch_value(connection, WORKERS_CONNECTED) else ""
 
 
@@ -149,8 +148,8 @@ def after_restore_command(yes: bool, as_json: bool) -> None:
 
     A run that was waiting when the backup was made may have sent its email since, and the restored effects tables do
     not show it.  After this command, no run from before the restore performs an effect that could happen twice: the
-    effect becomes unknown, and you resolve it.  Effects whose repetition the receiver recognizes are performed as
-    usual.
+    effect becomes unknown, and you resolve it.  Effects that the receiver recognizes when they are repeated are
+    performed as usual.
     """
     with command_transaction() as connection:
         working = _workers(connection)

@@ -222,7 +222,7 @@ def _end_of_database(cause: Exception) -> None:
 
 
 def _end_unread() -> NoReturn:
-    """End without a word: nobody reads the output any more."""
+    """Exit silently, because nobody reads the output any more."""
     discard_output(errors=True)
     sys.exit(UNREAD)
 

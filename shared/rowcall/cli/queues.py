@@ -35,7 +35,7 @@ def list_command(table: Table) -> None:
 @click.argument("name")
 @json_option
 def pause_command(name: str, as_json: bool) -> None:
-    """Stop claims from queue NAME.  Running runs continue; all others wait."""
+    """Pause queue NAME.  Running runs continue; all others wait."""
     with command_transaction() as connection:
         _report(queue.pause_queue(connection, name, operator()), as_json)
 

@@ -59,14 +59,14 @@ class Content:
     )
     catch_up: CatchUp = declared(
         choice(CatchUp),
-        "Which of the nominal times that passed during an outage still run.",
+        "Which nominal times that passed during an outage are still enqueued.",
         default=CatchUp.LATEST,
-        option="Which nominal times of an outage are still enqueued.",
+        option="Which nominal times that passed during an outage are still enqueued.",
     )
     max_lateness: timedelta | None = declared(
         Duration,
-        "How late the run of a nominal time may still be enqueued: in seconds, or as text such as 6h.",
-        option="How late the run of a nominal time may still be enqueued, such as 6h.",
+        "How long after its nominal time a run may be enqueued: in seconds, or as text such as 6h.",
+        option="How long after its nominal time a run may be enqueued, such as 6h.",
         metadata=SECONDS_OR_WORDS,
     )
     overlap: Overlap = declared(
@@ -78,7 +78,7 @@ class Content:
     )
     jitter: timedelta = declared(
         Duration,
-        "The longest delay of a run; each definition has a fixed delay up to this, to spread the load.",
+        "The maximum delay of the runs; each definition has a fixed delay up to this, to spread the load.",
         default=timedelta(0),
         option="How far to spread runs, such as 5m.",
         metadata=SECONDS_OR_WORDS,
@@ -92,7 +92,7 @@ class Content:
     )
     ping_url: str | None = declared(
         partial(PingUrl, error_messages=TEXT),
-        "A URL of a service such as Healthchecks, which is told when a run begins, succeeds and fails; null: none.",
+        "A URL of a service such as Healthchecks, which is called when a run begins, succeeds or fails; null: none.",
     )
 
     @classmethod

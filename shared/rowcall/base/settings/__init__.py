@@ -26,7 +26,7 @@ class Settings(AlertSettings):
         "Format of log lines: `auto` is text on a terminal and JSON elsewhere.",
     )
     log_level: str = setting(
-        "ROWCALL_LOG_LEVEL", one_of("debug", "info", "warning", "error"), "info", "The lowest level that is logged."
+        "ROWCALL_LOG_LEVEL", one_of("debug", "info", "warning", "error"), "info", "Lowest level that is logged."
     )
 
     @property

@@ -20,7 +20,7 @@ class ProcessSettings:
         "DATABASE_URL",
         database_url,
         None,
-        "The PostgreSQL to use; without it, the local server that `rowcall up` has created.",
+        "URL of the PostgreSQL database; without it, Rowcall uses the local server that `rowcall up` created.",
         secret=True,
     )
     home: Path = setting(
@@ -48,13 +48,17 @@ class ProcessSettings:
     )
     api_host: str = setting("ROWCALL_API_HOST", str.strip, "127.0.0.1", "Address the API listens on.")
     api_port: int = setting("ROWCALL_API_PORT", PORT, 8000, "Port the API listens on; 0 picks a free port.")
-    api_workers: int = setting("ROWCALL_API_WORKERS", number(int, 1, 64), 2, "Processes that answer requests.")
-    api_threads: int = setting("ROWCALL_API_THREADS", number(int, 1, 64), 4, "Threads in each of those processes.")
+    api_workers: int = setting(
+        "ROWCALL_API_WORKERS", number(int, 1, 64), 2, "Number of processes that answer requests."
+    )
+    api_threads: int = setting(
+        "ROWCALL_API_THREADS", number(int, 1, 64), 4, "Number of threads in each of these processes."
+    )
     rate_limit: float = setting(
         "ROWCALL_RATE_LIMIT",
         number(float, 0, 100_000),
         50.0,
-        "Requests a second that one API key can make on average, divided among the API's processes; 0 for no limit.",
+        "Requests per second that one API key can make on average, divided among the API's processes; 0 for no limit.",
     )
     rate_burst: int = setting(
         "ROWCALL_RATE_BURST",
@@ -80,8 +84,8 @@ class ProcessSettings:
         "ROWCALL_PAGE_WITHOUT_TLS",
         switch,
         False,
-        "`on` lets the operator's page change things over plain HTTP on any address. Without it, the page is read-only"
-        " there unless the browser is on this machine.",
+        "`on` allows changes on the operator's page over plain HTTP from any address. Without it, only a browser on"
+        " this machine can make changes over plain HTTP.",
     )
     metrics_public: bool = setting(
         "ROWCALL_METRICS_PUBLIC",
@@ -104,7 +108,7 @@ class ProcessSettings:
         unit="seconds",
     )
     concurrency: int = setting(
-        "ROWCALL_CONCURRENCY", number(int, 1, 1000), 10, "Runs that one worker process handles at a time."
+        "ROWCALL_CONCURRENCY", number(int, 1, 1000), 10, "How many runs a worker process performs at a time."
     )
     poll: float = setting(
         "ROWCALL_POLL",
@@ -124,7 +128,7 @@ class ProcessSettings:
         "ROWCALL_WORKER_METRICS_PORT",
         PORT,
         None,
-        "Port on which `rowcall worker run` serves its metrics; 0 picks a free port. Without it, it serves none.",
+        "Port on which `rowcall worker run` serves metrics; 0 picks a free port. Without it, the worker serves none.",
     )
     worker_metrics_host: str = setting(
         "ROWCALL_WORKER_METRICS_HOST",
@@ -136,7 +140,7 @@ class ProcessSettings:
         "ROWCALL_TICK_BOUND",
         number(int, 1, 100_000),
         500,
-        "The maximum number of nominal times of one definition that a tick decides; the next tick continues.",
+        "Maximum number of nominal times of one definition that a tick decides; the next tick continues.",
     )
     lock_timeout: float = setting(
         "ROWCALL_LOCK_TIMEOUT",

@@ -85,7 +85,7 @@ def runs_command() -> None:
     type=click.Choice(LARGE),
     help="With --json: also include the payload or the result.  May be repeated.",
 )
-@click.option("--watch", is_flag=True, help="Show the list again every two seconds, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Refresh the list every two seconds, until Ctrl-C.")
 @table_options
 def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], watch: bool, table: Table) -> None:
     """List the newest runs that match the options."""

@@ -89,17 +89,17 @@ def reschedule_command(run_ids: Sequence[int], to: datetime, criteria: Filter, m
 
 @click.command("clone")
 @click.argument("run_id", type=int)
-@click.option("--payload", type=JsonObject(), help="Another payload, a JSON object.")
+@click.option("--payload", type=JsonObject(), help="Payload, a JSON object.  [default: the original's]")
 @click.option("--run-at", type=Moment(), help="Not before this time.  [default: now]")
-@click.option("--queue", "queue_name", help="Another queue.")
-@click.option("--priority", type=int, help="Another priority; a lower number is more urgent.")
-@click.option("--max-attempts", type=int, help="Give up after this many attempts.")
+@click.option("--queue", "queue_name", help="Queue.  [default: the original's]")
+@click.option("--priority", type=int, help="Priority; a lower number is more urgent.  [default: the original's]")
+@click.option("--max-attempts", type=int, help="Give up after this many attempts.  [default: the original's]")
 @click.option("--key", help="Idempotency key: a repeated request with the same key and changes returns the same run.")
 @json_option
 def clone_command(
     run_id: int, payload: dict[str, Any] | None, run_at: datetime | None, queue_name: str | None, **options: Any
 ) -> None:
-    """Enqueue a new run with the content of run RUN_ID and these changes."""
+    """Enqueue a copy of run RUN_ID with these changes."""
     as_json = options.pop("as_json")
     with command_transaction() as connection:
         outcome = queue.clone(

@@ -117,4 +117,4 @@ def show_end(lines: Sequence[Row], run_id: int) -> None:
 
 def in_words(missing: int) -> str:
     """Say how many lines are missing."""
-    return f"{missing:,} {'line was' if missing == 1 else 'lines were'} left out: a run keeps its newest lines"
+    return f"{missing:,} {'line was' if missing == 1 else 'lines were'} left out: a run keeps only its newest lines"

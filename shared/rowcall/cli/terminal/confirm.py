@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 yes_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
-    "--yes", is_flag=True, help="Do it without asking."
+    "--yes", is_flag=True, help="Do not ask for confirmation."
 )
 
 

@@ -91,7 +91,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--utc", is_flag=True, help="Show exact times, in UTC.  [default on a terminal: relative]"),
-        click.option("--wide", is_flag=True, help="Show all columns and cut nothing.  [default in a pipe]"),
+        click.option("--wide", is_flag=True, help="Show all columns, untruncated.  [default in a pipe]"),
     ):
         with_table = option(with_table)
     return with_table
