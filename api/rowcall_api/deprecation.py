@@ -1,4 +1,4 @@
-"""Operations that will be removed: their responses say so long before (RFC 9745, RFC 8594), and OpenAPI too."""
+"""Deprecated operations: their responses announce the removal early (RFC 9745, RFC 8594), and so does OpenAPI."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def must_be_allowed_to_manage_keys(limits: Limits) -> None:
 
 
 def must_not_outlive_this_key(expires_at: datetime | None) -> None:
-    """Refuse to create a key that is valid for longer than this request's own, which would never end otherwise."""
+    """Refuse to create a key that outlives this request's own, which could otherwise renew itself forever."""
     if latest := _outlived(expires_at):
         sentence = (
             f"the key of this request expires at {latest}, and a key that it creates cannot be valid for longer: set"

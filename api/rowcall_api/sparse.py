@@ -1,4 +1,4 @@
-"""Sparse answers: with `fields=status,queue`, an answer has only these fields and those that tell it from others."""
+"""Sparse responses: with `fields=status,queue`, a response has only these fields and those that identify it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import flask
 
 
 def choose(names: frozenset[str], always: frozenset[str]) -> None:
-    """Let the answer to this request have only these fields and those of `always`; all, if there are no names."""
+    """Reduce the response to these fields and those of `always`; without names, it keeps all fields."""
     flask.g.chosen, flask.g.always = names, always
 
 
@@ -20,7 +20,7 @@ def chosen() -> frozenset[str]:
 
 
 def sparse(answer: Any) -> Any:
-    """Return an answer, or a page of them, with the chosen fields."""
+    """Return a response, or a page of entries, with the chosen fields."""
     if not chosen() or not isinstance(answer, dict):
         return answer
     if "items" in answer:

@@ -101,7 +101,7 @@ def test_many_runs_are_changed_one_first_and_an_operator_continues_or_stops(
     stopped = operator.send(path, "Stop the operation")
     assert "The operation stops before its next batch." in stopped.text
     assert "Stop the operation" not in stopped.forms
-    assert "The operation goes on." in operator.send(path, "Continue the operation").text
+    assert "The operation continues." in operator.send(path, "Continue the operation").text
     assert finish(committed, operation_of(screen))["changed"] == 12
 
 
@@ -113,7 +113,7 @@ def test_runs_that_were_refused_are_listed_with_the_reason(browse: Browse, commi
     screen = browse("read").get(f"/operations/{operation['id']}")
     assert "1 refused" in screen.text
     assert f"/admin/runs/{dead}" in screen.links
-    assert "No run." not in screen.text
+    assert "No run was refused." not in screen.text
 
 
 def test_runs_that_would_die_again_are_counted(browse: Browse, committed: PgConnection) -> None:

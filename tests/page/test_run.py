@@ -187,7 +187,7 @@ def test_the_timeline_tells_every_attempt_in_order(browse: Browse, committed: Pg
     told = ("Enqueued by cli:me", "Attempt 1 failed", "Attempt 2 was released", "Attempt 3 lost", "Attempt 4 succeeded")
     places = [text.index(words) for words in told]
     assert places == sorted(places)
-    assert "ValueError it broke Whole error it broke in the second line" in text
+    assert "ValueError it broke Full error it broke in the second line" in text
     for words in ("after 30", "by host:1", "Traceback of it", "SIGKILL"):
         assert words in text
 

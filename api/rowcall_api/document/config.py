@@ -1,4 +1,4 @@
-"""What /openapi.json says of the whole interface, as settings of flask-smorest."""
+"""What /openapi.json says about the whole interface, as settings of flask-smorest."""
 
 from __future__ import annotations
 

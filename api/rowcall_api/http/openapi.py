@@ -58,7 +58,7 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "integer", "format": "int64", "minimum": 0},
     },
     "WWW-Authenticate": {
-        "description": "The challenge (RFC 6750): `error` says what is wrong with the key, `scope` what it lacks.",
+        "description": "The challenge (RFC 6750): `error` says what is wrong with the key; `scope` is what it lacks.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -148,7 +148,7 @@ COMMON = (
         headers=WITH_CHALLENGE,
     ),
     # Also for PUT, because not every string is a possible name.
-    Common(404, "NotFound", "Nothing has this name or id.", lambda operation: "{" in operation.path),
+    Common(404, "NotFound", "No resource has this name or id.", lambda operation: "{" in operation.path),
     Common(406, "NotAcceptable", "`Accept` excludes JSON, or, for the content of a file, application/octet-stream."),
     Common(
         409,

@@ -100,7 +100,7 @@ def caller() -> Caller | None:
 
 
 def token() -> str:
-    """Return what the browser says of its session; it may be anything."""
+    """Return the token that the browser sent; it may be anything."""
     return flask.request.cookies.get(cookie(), "")
 
 
@@ -116,9 +116,9 @@ def _found(connection: Connection, token: str) -> Caller | None:
 
 
 def _sign_in(sends: bool) -> flask.typing.ResponseReturnValue:
-    """Lead to the form, and from there back to the screen that was asked for."""
+    """Redirect to the sign-in form, which then leads back to the requested screen."""
     if sends:
-        raise Unauthorized("your session has ended, and nothing was changed: sign in, and do it again")
+        raise Unauthorized("your session has ended, and nothing was changed: sign in, and try again")
     asked = flask.request.full_path.rstrip("?")
     ended = "yes" if cookie() in flask.request.cookies else None
     return flask.redirect(flask.url_for("page.sign_in", to=None if asked == "/admin" else asked, ended=ended))
@@ -169,11 +169,11 @@ def csrf_token() -> str:
 
 def _must_have_token() -> None:
     if not hmac.compare_digest(flask.request.form.get("csrf", "").encode(), csrf_token().encode()):
-        raise Forbidden("this form is not from your session, and nothing was changed: load the page again")
+        raise Forbidden("this form is not from your session, and nothing was changed: reload the page")
 
 
 def _must_be_storable() -> None:
-    """Refuse the one character that PostgreSQL has not, before it reaches a statement."""
+    """Refuse the one character that PostgreSQL cannot store, before it reaches a statement."""
     request = flask.request
     values = [*(request.view_args or {}).values(), *(one for lot in request.values.listvalues() for one in lot)]
     if any("\0" in str(value) for value in values):
@@ -181,7 +181,7 @@ def _must_be_storable() -> None:
 
 
 def _must_come_from_here() -> None:
-    """Refuse a form of another site.  Every browser of the last years sends Origin with a form."""
+    """Refuse a form of another site.  Every recent browser sends Origin with a form."""
     try:
         origin = urlsplit(flask.request.headers.get("Origin", ""))
     except ValueError:
@@ -189,5 +189,5 @@ def _must_come_from_here() -> None:
     if origin.scheme not in {"http", "https"} or origin.netloc != flask.request.host:
         raise Forbidden(
             "this form is from another site, and nothing was changed; if a proxy is in front of the API, it must pass"
-            " the header Host on"
+            " on the Host header"
         )

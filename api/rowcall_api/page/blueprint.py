@@ -64,7 +64,7 @@ SAID = {
     "remove-settings": "The settings are removed.",
     "started": "The operation has started.",
     "stop": "The operation stops before its next batch.",
-    "continue": "The operation goes on.",
+    "continue": "The operation continues.",
     "revoke": "The key is revoked.",
     "view": "The view is saved, for all operators.",
     "view-removed": "The view is removed.",
@@ -185,7 +185,7 @@ def _shown(problem: flask.Response) -> flask.Response:
 @blueprint.route("", methods=SENDS)
 @blueprint.route("/<rest:unknown>", methods=METHODS)
 def nowhere(unknown: str = "") -> flask.typing.ResponseReturnValue:
-    """Lead to the screen without a slash at the end; refuse what no screen and no form has, in HTML."""
+    """Redirect to the path without a trailing slash; otherwise refuse an unknown path, in HTML."""
     if flask.request.method not in access.READS:
         allowed = _methods(flask.request.path)
         raise MethodNotAllowed(allowed) if allowed else NotFound(NO_SCREEN)

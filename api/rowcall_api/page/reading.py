@@ -65,7 +65,7 @@ def part(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.arg
     try:
         return Part(_within(seconds, read, *args, **kw))
     except DatabaseUnavailable:
-        return Part(None, f"the database did not return this part within {seconds:.1g} s: load the page again")
+        return Part(None, f"the database did not return this part within {seconds:.1g} s: reload the page")
 
 
 def at_once(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.args, **kw: Asked.kwargs) -> Found:
@@ -102,5 +102,5 @@ def _limited(connection: sqlalchemy.Connection, cursor: Any, sql: str, *others: 
         return sql, parameters
     left = until - clock.elapsed()
     if left <= 0:
-        raise DatabaseUnavailable("the database is too slow at the moment: load the page again")
+        raise DatabaseUnavailable("the database is too slow at the moment: reload the page")
     return f"SET LOCAL statement_timeout = {max(1, round(left * 1000))}; {sql}", parameters

@@ -17,7 +17,7 @@ SLOTS = "page_slots"
 # A screen that takes longer, so that at least one of its parts was slow.
 SLOW_SECONDS = 2.0
 
-BUSY = "other screens are waiting for the database, so this one was not loaded: load the page again in a moment"
+BUSY = "other screens are waiting for the database, so this one was not loaded: reload it in a moment"
 
 
 class Slots:
@@ -39,7 +39,7 @@ class Slots:
             self._began[slot] = time.monotonic()
 
     def give_back(self, slot: object) -> None:
-        """Give the slot back, if it was taken."""
+        """Release the slot, if it was taken."""
         with self._freed:
             if self._began.pop(slot, None) is not None:
                 self._freed.notify()

@@ -41,7 +41,7 @@ def exact(moment: datetime) -> str:
 
 
 class Html(str):
-    """HTML in which everything of a user is escaped, so that templates do not escape it again."""
+    """HTML in which all user data is already escaped, so that templates do not escape it again."""
 
     def __html__(self) -> str:
         """Return it as it is (Jinja's hook)."""

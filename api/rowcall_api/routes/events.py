@@ -21,7 +21,7 @@ FORMAT = "text/event-stream"
 # Milliseconds after which a client reconnects.
 BEGINNING = "retry: 2000\n\n"
 
-# A new client is told something at the next read, which is at most half a second away.
+# A new client gets an event at the next read, which is at most half a second away.
 FIRST_SECONDS = 5.0
 
 
@@ -34,11 +34,11 @@ FIRST_SECONDS = 5.0
 def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Response:
     """Follow what happens to runs, workers and operations, as server-sent events.
 
-    `run`: a run has a new status.  `worker`: a worker has started or is gone.  `operation`: one has progressed.
-    `reset`: the client must read the lists again; the feed begins with it, unless it continues after a
-    `Last-Event-ID`.  `partial` says that too many runs are waiting or running to report every
-    change: a run that starts and ends within half a second may be left out, and so may an operator's change to a run
-    that is not running; `reset` follows when this is over.
+    `run`: a run has a new status.  `worker`: a worker has started or is gone.  `operation`: an operation has made
+    progress.  `reset`: the client must read the lists again; the feed begins with it, unless it continues after a
+    `Last-Event-ID`.  `partial`: too many runs are waiting or running to report every change.  Until the next `reset`,
+    a run that starts and ends within half a second may be left out, and so may an operator's change to a run that is
+    not running.
     """
     feed: Feed = flask.current_app.extensions["feed"]
     place, seconds = PLACE.get(), query.pop("wait")

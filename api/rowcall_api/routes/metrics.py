@@ -77,7 +77,7 @@ EFFECTS_UNKNOWN = (
 OF_THE_WHOLE = (
     Gauge(
         "rowcall_attempts_failed_last_hour",
-        "Attempts that failed within the last hour, at most 1000. Alert on more than usual.",
+        "Attempts that failed within the last hour, at most 1000. Alert if there are more than usual.",
         lambda figures: figures["attempts_failed_last_hour"],
     ),
     Gauge(

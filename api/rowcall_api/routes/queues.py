@@ -44,7 +44,7 @@ def show_queue(name: str) -> Row:
 @blueprint.response(200, PartialQueueSchema)
 @needs("operate")
 def pause_queue(name: str) -> Row:
-    """Stop claims from this queue: running runs continue, and all others wait.
+    """Pause this queue: running runs continue, and all others wait.
 
     If the queue does not exist, it is created.
     """
@@ -55,7 +55,7 @@ def pause_queue(name: str) -> Row:
 @blueprint.response(200, PartialQueueSchema)
 @needs("operate")
 def resume_queue(name: str) -> Row:
-    """Allow claims from this queue again.
+    """Resume this queue, so that workers claim from it again.
 
     If the queue does not exist, it is created, so that keys without the scope `operate` may
     enqueue to it too.

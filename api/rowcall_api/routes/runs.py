@@ -112,7 +112,7 @@ def _run(run_id: int) -> Row:
 @blueprint.response(200, AttemptListSchema)
 @needs("read")
 def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
-    """List those attempts of a run that did not succeed."""
+    """List the unsuccessful attempts of a run."""
     order: Order = query["order"]
     scope = order.scope(f"attempts {run_id}")
     beyond = order.beginning if query["cursor"] is None else cursors.read(scope, query["cursor"])[0]
@@ -127,7 +127,7 @@ def list_run_attempts(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 @blueprint.response(200, LogSchema)
 @needs("read")
 def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
-    """List what the handler of a run logged, in all its attempts.
+    """List what the handler of a run logged, in all attempts.
 
     A worker writes new lines with its heartbeat, with the progress that the handler reports, and with the end of the
     attempt.  A page ends after about 1 MiB of JSON.
@@ -148,7 +148,7 @@ def list_run_log(query: dict[str, Any], run_id: int) -> dict[str, Any]:
 @blueprint.response(200, RunEffectListSchema)
 @needs("read")
 def list_run_effects(query: dict[str, Any], run_id: int) -> dict[str, Any]:
-    """List the effects that a run was the last to attempt."""
+    """List the effects that this run was the last to attempt."""
     with transaction() as connection:
         get_run(connection, run_id)
         page = page_of_effects(connection, run_id=run_id, **query)

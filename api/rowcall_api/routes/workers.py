@@ -21,7 +21,7 @@ blueprint = BodyBlueprint(
 @blueprint.response(200, WorkerListSchema)
 @needs("read")
 def list_workers(query: dict[str, Any]) -> dict[str, Any]:
-    """List the workers that are not gone and what each is doing, the newest first."""
+    """List workers, the newest first, and the runs that each is performing."""
     heartbeat = settings.read().heartbeat
     with transaction() as connection:
         page = workers_page(connection, **query, heartbeat=heartbeat)

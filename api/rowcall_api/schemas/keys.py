@@ -45,7 +45,7 @@ class NewKeySchema(Schema):
     name = fields.String(
         required=True,
         validate=validate.Regexp(f"^{NAME.pattern}$", error=FORM_OF_NAME),
-        metadata={"description": "No other valid key may have it.", "example": "billing"},
+        metadata={"description": "A name that no other valid key has.", "example": "billing"},
     )
     scopes = fields.List(
         fields.String(validate=validate.OneOf(SCOPES)),
@@ -57,10 +57,7 @@ class NewKeySchema(Schema):
     expires_at = Moment(
         load_default=None,
         allow_none=True,
-        metadata={
-            "description": "Default: never. If the key that sends this request expires, the new key must expire no"
-            " later."
-        },
+        metadata={"description": "Default: never. The new key must not outlive the key that sends this request."},
     )
 
 

@@ -69,17 +69,19 @@ class CloneSchema(WholeRequestSchema):
     payload = fields.Dict(
         keys=fields.String(),
         allow_none=True,
-        metadata={"example": {"hello": "again"}, "description": "Another input; default: that of the original."},
+        metadata={"example": {"hello": "again"}, "description": "The payload; default: the original's."},
     )
     run_at = Moment(allow_none=True, metadata={"description": "Not before this time; default: now."})
-    queue = name(allow_none=True, metadata={"description": "Another queue."})
+    queue = name(allow_none=True, metadata={"description": "The queue; default: the original's."})
     priority = fields.Integer(
         strict=True,
         allow_none=True,
-        metadata={"description": "Another priority; a lower number is more urgent.", **PRIORITIES},
+        metadata={"description": "A lower number is more urgent; default: the original's.", **PRIORITIES},
     )
     max_attempts = fields.Integer(
-        strict=True, allow_none=True, metadata={"description": "Give up after this many attempts.", **ATTEMPTS}
+        strict=True,
+        allow_none=True,
+        metadata={"description": "Give up after this many attempts; default: the original's.", **ATTEMPTS},
     )
 
 
@@ -276,7 +278,7 @@ class LogSchema(AnswerSchema):
 
     items = page_items(LogLineSchema)
     left_out = fields.Integer(
-        metadata={"description": "How many lines of the run are not kept: a run keeps its newest lines."}
+        metadata={"description": "How many lines of the run are not kept: a run keeps only its newest lines."}
     )
     next = fields.String(allow_none=True)
 
@@ -288,5 +290,5 @@ class IfNoneMatchHeaders(Schema):
         data_key="If-None-Match",
         load_default=None,
         validate=ENTITY_TAGS,
-        metadata={"description": "An ETag. If the run still has it, the response is 304."},
+        metadata={"description": "An ETag. If it is still the run's ETag, the response is 304."},
     )

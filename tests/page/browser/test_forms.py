@@ -59,7 +59,7 @@ def test_an_operator_mends_things(
     assert fetch_value(committed, "SELECT state FROM rowcall.payments") == "applied"
 
     page = tab.go(f"/operations/{filled.operation}")
-    press(page, "Continue…", "Continue the operation", "The operation goes on.")
+    press(page, "Continue…", "Continue the operation", "The operation continues.")
     press(page, "Stop…", "Stop the operation", "The operation stops before its next batch.")
 
     page.get_by_role("button", name="Sign out").click()

@@ -37,7 +37,7 @@ def nightly(committed: PgConnection) -> Iterator[int]:
 
 
 def test_without_definitions_the_list_says_what_to_do_first(browse: Browse) -> None:
-    assert "There is no definition yet. rowcall definitions apply FILE" in browse("read").get("/definitions").text
+    assert "There are no definitions yet. rowcall definitions apply FILE" in browse("read").get("/definitions").text
 
 
 def test_the_list_says_the_schedule_in_words_beside_the_expression(browse: Browse, nightly: int) -> None:

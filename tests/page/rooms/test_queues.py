@@ -31,7 +31,7 @@ def test_a_queue_says_what_holds_it_up(browse: Browse, committed: PgConnection) 
 
 def test_a_queue_without_due_runs_says_so(browse: Browse) -> None:
     shown = browse("read").get("/queues/mail")
-    assert "Nothing in it is due." in shown.text
+    assert "Nothing is due in this queue." in shown.text
     assert "What holds it up" not in shown.text
 
 

@@ -62,7 +62,7 @@ class Filter(NamedTuple):
 
 @dataclass(eq=False)
 class Client:
-    """A client: what it wants, its last id, and what is to be sent to it."""
+    """A client: the events that it wants, its last id, and the text to send to it."""
 
     wanted: Filter
     last_id: str | None
@@ -74,13 +74,13 @@ class Client:
     refused: bool = False
 
     def take(self) -> bytes | None:
-        """Return what is to be sent; None if it is too much, or if the client's key is no longer valid."""
+        """Return the text to send; None if it is too long, or if the client's key is no longer valid."""
         text, self.unsent = self.unsent, b""
         return None if self.refused or len(text) > UNSENT_BYTES else text
 
 
 class Read(NamedTuple):
-    """What one read has found, and which keys of the clients are valid then."""
+    """What one read found, and which keys of the clients were still valid."""
 
     at: datetime
     events: Sequence[Event]
@@ -105,11 +105,11 @@ class Feed(Reader):
 
     @property
     def needed(self) -> bool:
-        """Whether there is a client, or may soon be one again."""
+        """Whether there is a client, or one may soon reconnect."""
         return bool(self._clients) or elapsed() < self._wanted_at + LINGER_SECONDS
 
     def begin(self, client: Client, tell: Callable[[], object]) -> Callable[[], None]:
-        """Tell this client about each event; return what ends this."""
+        """Tell this client about each event; return a function that ends this."""
         client.tell = tell
         self._clients[client] = None
         self._wanted_at = elapsed()
@@ -174,7 +174,7 @@ class Feed(Reader):
         return f"{''.join(lines)}id: {microseconds}-{self._name}\n\n"
 
     def _since(self, last_id: str | None) -> list[Event]:
-        """Return what has happened since the read with this id, or RESET if that is not known."""
+        """Return the events since the read with this id, or RESET if they are not known."""
         number, _, name = (last_id or "").partition("-")
         if not (number.isascii() and number.isdecimal() and len(number) <= MICROSECONDS_DIGITS):
             return [RESET]

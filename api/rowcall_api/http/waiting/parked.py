@@ -78,7 +78,7 @@ class ParkedConnections:
             self._close(connection)
 
     def _go_on(self, connection: ParkableConnection, stay: Stay) -> None:
-        """Send what there is to send; drop a client that has not read what the kernel keeps for it."""
+        """Send pending text; drop a client that has not read what the kernel buffers for it."""
         if self._stays.get(connection) is not stay or stay.parked.take is None:
             return
         data = stay.parked.take()

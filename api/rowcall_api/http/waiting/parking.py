@@ -18,7 +18,7 @@ from rowcall.base.errors import TooManyWaiting
 Begin: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
 
 
-# Returns what to send of a response that goes on, or None to end it.
+# Returns the next part of a response that continues, or None to end it.
 Take: TypeAlias = Callable[[], bytes | None]
 
 
@@ -38,7 +38,7 @@ class Parked(BaseException):
 
 
 class Stream:
-    """The body of a response that goes on in the main loop after its beginning."""
+    """The body of a response that begins in a thread and continues in the main loop."""
 
     def __init__(self, room: threading.Semaphore, beginning: bytes, parked: Parked) -> None:
         self._room = room
@@ -53,7 +53,7 @@ class Stream:
         raise self._parked
 
     def close(self) -> None:
-        """Give back the room if the response ended before that (WSGI's hook)."""
+        """Release the place if the response ended early (WSGI's hook)."""
         if not self._goes_on:
             self._room.release()
 
@@ -76,7 +76,7 @@ class Place:
         raise Parked(seconds, begin)
 
     def stream(self, seconds: float, beginning: bytes, begin: Begin, take: Take) -> Stream:
-        """Return a body that goes on for this long."""
+        """Return a body that continues for this long."""
         if not self.room.acquire(blocking=False):
             raise TooManyWaiting
         return Stream(self.room, beginning, Parked(seconds, begin, take))

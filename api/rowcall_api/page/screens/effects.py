@@ -1,4 +1,4 @@
-"""Effects: was this customer mailed, charged?  And the form that records what an operator found out."""
+"""Effects: whether a customer was emailed or charged, and the form that records what an operator found out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GONE = "gone"
 @blueprint.get("/effects", endpoint="effects")
 @access.only_for("read")
 def show_all() -> str:
-    """Show the effects that were sought; otherwise those with an unknown outcome, and then the newest."""
+    """Show the effects that match the search; without one, those with an unknown outcome, and then the newest."""
     args = {name: flask.request.args.get(name, "").strip() for name in ("find", "kind", "state", "cursor")}
     shown: dict[str, Any] = {"asked": args, "kinds": part(_kinds), "states": list(effects.STATES)}
     if args["find"]:

@@ -19,7 +19,7 @@ RUNS_MOST = 20
 
 @blueprint.get("/find")
 def find() -> flask.typing.ResponseReturnValue:
-    """Lead to the one thing that has this id, key or reference, or list all; a JSON object lists runs by payload."""
+    """Redirect to the only match of this id, key or reference, or list all; a JSON object lists runs by payload."""
     sought = flask.request.args.get("q", "").strip()
     if not may("read"):  # who could search for keys could guess what is in payloads
         if (run_id := _as_id(sought)) is None:

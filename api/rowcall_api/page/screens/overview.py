@@ -70,6 +70,6 @@ def _series(connection: Connection, chosen: str) -> Series:
 def _charts(series: Series) -> list[tuple[str, charts.Chart]]:
     return [
         ("Finished attempts", charts.throughput(series)),
-        ("Waiting time", charts.times(series, "waiting", "Runs waited")),
-        ("Run time", charts.times(series, "running", "Handlers worked")),
+        ("Waiting time", charts.times(series, "waiting", "How long runs waited")),
+        ("Run time", charts.times(series, "running", "How long handlers ran")),
     ]

@@ -74,7 +74,7 @@ def _form(wrong: str = "") -> str:
 
 
 def _wanted() -> str:
-    """Return the screen that was asked for before signing in; no address of another site."""
+    """Return the screen that was requested before signing in; never an address of another site."""
     to = flask.request.values.get("to", "")
     inside = to == PREFIX or to.startswith((f"{PREFIX}/", f"{PREFIX}?"))
     return to if inside and to.isprintable() and "\\" not in to else PREFIX

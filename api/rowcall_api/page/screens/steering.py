@@ -86,7 +86,7 @@ def _reasoned() -> Operator:
 
 
 def _shown(run_id: int, done: str) -> flask.typing.ResponseReturnValue:
-    """Lead back to the run."""
+    """Redirect to the run."""
     return flask.redirect(flask.url_for("page.run", run_id=run_id, done=done), 303)
 
 

@@ -23,7 +23,7 @@ async function refresh() {
   } catch {
     return tell("The server does not answer; what you see may be old.");
   }
-  if (answer.redirected) return tell("Your session has ended: load the page again to sign in.");
+  if (answer.redirected) return tell("Your session has ended: reload the page to sign in.");
   if (answer.status === 404 || answer.status === 405) return; // a form was refused, and its address is no screen
   if (!answer.ok) return tell("The server could not read this screen; what you see may be old.");
   tell("");
@@ -62,7 +62,7 @@ function tell(sentence) {
 
 function showLive() {
   live.setAttribute("aria-pressed", String(isLive()));
-  live.title = isLive() ? "This screen updates itself. Click to stop that on all screens." : "Live updates are off.";
+  live.title = isLive() ? "Live updates are on. Click to turn them off on all screens." : "Live updates are off. Click to turn them on.";
 }
 
 function toggleLive() {

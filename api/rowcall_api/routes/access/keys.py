@@ -61,7 +61,7 @@ def show_own_key() -> Row:
 @blueprint.response(201, CreatedKeySchema)
 @needs("admin")
 def create_key(sent: dict[str, Any]) -> Row:
-    """Create a key.  Its secret is only in this response.
+    """Create a key.  Only this response contains its secret.
 
     If the response is lost, the key exists, but nobody knows its secret: rotate it without a grace period.
     """
@@ -82,7 +82,7 @@ def create_key(sent: dict[str, Any]) -> Row:
 def rotate_key(sent: dict[str, Any], key_id: int) -> Row:
     """Replace this key with a new one that has the same name, scopes, limits and lifetime.
 
-    The secret of the new key is only in this response.  The old key stops working after the grace period.
+    Only this response contains the secret of the new key.  The old key stops working after the grace period.
     """
     with transaction() as connection:
         _manage(connection, key_id)

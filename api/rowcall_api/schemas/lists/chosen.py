@@ -11,7 +11,7 @@ from rowcall_api.sparse import choose
 
 
 class FieldsQuery(Schema):
-    """A query with `chosen_fields`; `always` are the fields that tell an entry from others."""
+    """A query with `chosen_fields`; `always` are the fields that identify an entry."""
 
     always: ClassVar[frozenset[str]] = frozenset({"id"})
 

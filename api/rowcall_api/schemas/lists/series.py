@@ -75,7 +75,7 @@ class PointSchema(AnswerSchema):
     running = fields.Nested(
         TimesSchema,
         metadata={
-            "description": "How many seconds handlers worked, for attempts that ended in this step; interpolated in the"
+            "description": "How many seconds handlers ran, for attempts that ended in this step; interpolated in the"
             " same way."
         },
     )

@@ -35,7 +35,7 @@ class EventsHeaders(Schema):
 
 
 class EventSchema(Schema):
-    """One event of the feed, as its lines say."""
+    """One event of the feed."""
 
     event = fields.String(required=True, validate=validate.OneOf(["run", "worker", "operation", "reset", "partial"]))
     data = fields.String(required=True, metadata={"description": "A JSON object, empty for `reset` and `partial`."})

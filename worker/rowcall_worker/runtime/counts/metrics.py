@@ -34,20 +34,22 @@ INFO = Described("rowcall_worker_info", ("worker", "version"), "Always 1; the la
 ATTEMPTS = Described(
     "rowcall_worker_attempts_total",
     ("job_type", "end"),
-    "Attempts that ended since this process started: `succeeded`; `failed`, to be retried; `dead`; `cancelled`;"
-    " `snoozed`; `released` by a stopping worker.",
+    "Attempts that ended since this process started: `succeeded`; `failed` (to be retried); `dead`; `cancelled`;"
+    " `snoozed`; `released` (by a stopping worker).",
 )
 WAITING = Described(
     "rowcall_worker_waiting_seconds",
     ("job_type",),
     "Histogram: how long runs had been due when their attempt began.",
 )
-RUNNING = Described("rowcall_worker_running_seconds", ("job_type",), "Histogram: how long handlers worked.")
+RUNNING = Described("rowcall_worker_running_seconds", ("job_type",), "Histogram: how long handlers ran.")
 IN_FLIGHT = Described(
-    "rowcall_worker_runs_in_flight", (), "Runs that this process holds: waiting for a thread, running, or ended."
+    "rowcall_worker_runs_in_flight",
+    (),
+    "Runs that this process holds: waiting for a thread, running, or ended but not yet recorded.",
 )
-SLOTS = Described("rowcall_worker_slots", (), "Runs that this process performs at a time.")
-DATABASE_UP = Described("rowcall_worker_database_up", (), "1 unless the database is away, as this worker sees it.")
+SLOTS = Described("rowcall_worker_slots", (), "Maximum number of runs that this process performs at a time.")
+DATABASE_UP = Described("rowcall_worker_database_up", (), "0 if this worker cannot reach the database; otherwise 1.")
 AGE = Described(
     "rowcall_worker_last_success_age_seconds",
     ("part",),
