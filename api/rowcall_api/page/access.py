@@ -24,8 +24,8 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 COOKIE = "rowcall_session"
 
-# Over encrypted connections.  Browsers take a cookie of this name from no other connection, so nobody who can
-# write on such a one plants a session; find_session() refuses a token that was read on one.
+# For encrypted connections.  Browsers accept a cookie with this name only over such a connection, so nobody can plant a
+# session over a plain one; find_session() refuses a token that was read on a plain one.
 SECURE_COOKIE = f"__Secure-{COOKIE}"
 
 # Methods that change nothing; all others need the page's origin and the session's token.

@@ -57,7 +57,7 @@ def _entry(row: Row) -> Entry:
 
 
 def _subject(row: Row) -> tuple[str, str | None]:
-    """Return the name of what was changed, and where it is shown; what was removed is not shown any more."""
+    """Return the name of what was changed, and where it is shown; what was removed is no longer shown."""
     subject, number, name = row["subject"], row["subject_id"], row["subject_name"]
     told = {**(row["before"] or {}), **(row["after"] or {})}
     if name is not None:

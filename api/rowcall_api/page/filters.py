@@ -50,7 +50,7 @@ class Asked:
 
     @property
     def query(self) -> str:
-        """Return the filters as the query of an address, as they were typed: "1h ago" goes on to mean that."""
+        """Return the filters as the query of an address, as they were typed: "1h ago" stays relative."""
         return urlencode({name: value for name, value in self.sent.items() if name != "cursor"}, doseq=True)
 
 

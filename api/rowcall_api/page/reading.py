@@ -33,7 +33,7 @@ SCREEN_SECONDS = 6.0
 # Less than this is not worth a try.
 LEAST_SECONDS = 0.1
 
-# The server ends a statement in time; if not even that is heard of, the connection is lost.
+# The server cancels a slow statement; if no answer arrives even then, the connection is lost.
 ANSWER_SECONDS = 2 * PART_SECONDS
 
 # Key in the details of a connection: when the part that is read on it must end.

@@ -50,13 +50,14 @@ class JobTypeSchema(AnswerSchema):
             " Schema cannot express."
         },
     )
-    natural_key = fields.Boolean(metadata={"description": "It derives a natural key from each payload."})
+    natural_key = fields.Boolean(metadata={"description": "Whether it derives a natural key from each payload."})
     unique = fields.String(
         validate=validate.OneOf(UNIQUE_MODES),
         metadata={"description": "How long a run with a natural key excludes others."},
     )
     scope = fields.String(
-        validate=validate.OneOf(ENQUEUE_SCOPES), metadata={"description": "What a key needs to enqueue its runs."}
+        validate=validate.OneOf(ENQUEUE_SCOPES),
+        metadata={"description": "The scope that a key needs to enqueue its runs."},
     )
     max_attempts = fields.Integer()
     max_running = fields.Integer(
@@ -64,7 +65,7 @@ class JobTypeSchema(AnswerSchema):
     )
     lease = fields.Float(allow_none=True, metadata={"description": "Seconds; null for the worker's setting."})
     time_limit = fields.Float(allow_none=True, metadata={"description": "Seconds; null for none."})
-    isolated = fields.Boolean(metadata={"description": "Each run has a child process."})
+    isolated = fields.Boolean(metadata={"description": "Whether each run has a separate child process."})
     memory_cap = fields.Integer(allow_none=True, metadata={"description": "MiB; null for none."})
     backoff = fields.Nested(BackoffSchema)
 

@@ -130,8 +130,8 @@ class OperationPreviewSchema(AnswerSchema):
     unresolved = fields.Integer(
         allow_none=True,
         metadata={
-            "description": "Of a `retry`: how many of them have an effect that may have happened and must not be"
-            " repeated, so that they cannot succeed before somebody resolves it. Null for other actions."
+            "description": "For a `retry`: how many of these runs cannot succeed until an operator resolves an effect"
+            " that may have happened and must not be repeated. Null for other actions."
         },
     )
 

@@ -46,12 +46,14 @@ class WorkerSchema(AnswerSchema):
     stopped_at = fields.AwareDateTime(allow_none=True)
     alive = fields.Boolean(
         metadata={
-            "description": "It has not stopped, and has not missed two heartbeats. A worker that has not stopped"
+            "description": "Whether it has neither stopped nor missed two heartbeats. A worker that has not stopped"
             " is listed until its last heartbeat is 150 seconds old (three times ROWCALL_HEARTBEAT, if that is"
             " longer)."
         }
     )
-    sleeping = fields.Boolean(metadata={"description": "Nothing is due for it, and it waits for a notification."})
+    sleeping = fields.Boolean(
+        metadata={"description": "Whether it waits for a notification because nothing is due for it."}
+    )
     running = fields.Integer(
         metadata={
             "description": "How many runs it has claimed and not finished. Only the 2000 runs of each queue and"

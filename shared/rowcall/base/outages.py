@@ -15,9 +15,7 @@ from rowcall.base.errors import DatabaseUnreachable
 SHORTAGE = "53"
 OUTAGES = ("08", SHORTAGE, "57P", "25006", "25P03", "58")
 
-READ_ONLY_REMEDY = (
-    "connect to the primary (target_session_attrs=read-write), or ask whoever runs the server to make it writable"
-)
+READ_ONLY_REMEDY = "connect to the primary (target_session_attrs=read-write), or make the server writable"
 
 LOCKED = (
     "another transaction holds a needed lock: try again in a moment;"

@@ -92,7 +92,7 @@ class Content:
     )
     ping_url: str | None = declared(
         partial(PingUrl, error_messages=TEXT),
-        "A URL of a service such as Healthchecks, which is called when a run begins, succeeds or fails; null: none.",
+        "A URL, such as Healthchecks', that is called when a run begins, succeeds, dies or is cancelled; null: none.",
     )
 
     @classmethod

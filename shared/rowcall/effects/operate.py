@@ -112,7 +112,7 @@ def resolve(
                 before["state"],
                 f"run {before['run_id']} began effect {effect_id} of {kind}, and its lease expired at"
                 f" {over.isoformat(sep=' ', timespec='seconds')}, but no worker has ended the attempt: start a"
-                f" worker, which does so, or cancel the run with `rowcall runs cancel {before['run_id']} --force`",
+                f" worker, which ends it, or cancel the run with `rowcall runs cancel {before['run_id']} --force`",
             )
         raise EffectNotOpen(
             before["state"],

@@ -177,7 +177,7 @@ def test_a_request_that_the_provider_does_not_understand_is_not_repeated(provide
 
 
 def test_a_wrong_secret_key_is_named_by_its_setting_and_not_shown(provider: Provider) -> None:
-    with pytest.raises(Refused, match=r"answered 401: .*; is ROWCALL_PAYMENT_KEY right\?") as error:
+    with pytest.raises(Refused, match=r"answered 401: .*; check ROWCALL_PAYMENT_KEY") as error:
         charge(gateway(provider, key="sk_hush"))
     assert "hush" not in str(error.value)
 

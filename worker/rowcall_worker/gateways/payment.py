@@ -130,7 +130,7 @@ def _refuse(answer: Answer, body: bytes, idempotency_key: str) -> NoReturn:
     if status in {408, 409, 424} or status >= 500 or status < 200:
         raise OutcomeUnknown(told, answer.retry_after)
     if status in {401, 403}:
-        raise Refused(f"{told}; is ROWCALL_PAYMENT_KEY right?")
+        raise Refused(f"{told}; check ROWCALL_PAYMENT_KEY")
     raise Refused(told)
 
 

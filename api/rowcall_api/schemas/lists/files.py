@@ -14,8 +14,8 @@ class FileSchema(AnswerSchema):
     """A file that a handler has written; also an effect of the kind `generated_files`, with the same id."""
 
     id = fields.Integer()
-    type = fields.String(metadata={"description": "What the file is, as its handler says, such as sales_report."})
-    date = fields.Date(metadata={"description": "The day that it is about."})
+    type = fields.String(metadata={"description": "The type of the file, chosen by its handler, such as sales_report."})
+    date = fields.Date(metadata={"description": "The date that the file is about."})
     key = fields.String(metadata={"description": "Distinguishes files of the same type and date."})
     path = fields.String(
         allow_none=True,

@@ -37,7 +37,7 @@ ENDED = ("lease_no", "outcome", "worker", "ended_at")
     is_flag=False,
     flag_value=UNTIL_IT_ENDS,
     help="First wait until the run ends, at most this long, such as 30s; a number alone is seconds.  [without a value:"
-    " as long as it takes]",
+    " no limit]",
 )
 @table_options
 def show_command(run_id: int | None, wait: timedelta | None, table: Table) -> None:
@@ -110,7 +110,7 @@ def error_of(row: Row, field: str = "last_error") -> str | None:
 
 
 def _fields(run: Row, attempts: Sequence[Row], now: datetime) -> Iterator[tuple[str, str]]:
-    """What a person wants to know about a run, as name and text, in the order of its life; `--json` has every field."""
+    """Yield the facts about a run as name and text, in the order of its life; `--json` has every field."""
 
     def when(name: str) -> str:
         return f"{shown(run[name])} ({relative(run[name], now)})"
