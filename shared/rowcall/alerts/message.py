@@ -12,8 +12,7 @@ from rowcall.base.database import Connection, Row
 from rowcall.effects import EffectKind
 from rowcall.job_types.alerting import Message
 
-# A receiver may be told twice, under the same id, if nobody knows whether the first message arrived; the other way
-# round, an alert would be lost.
+# If nobody knows whether a message arrived, it is sent again with the same id: a duplicate is better than a lost alert.
 ALERT = EffectKind("sent_incidents", policy="at_least_once")
 
 # Mail servers accept longer subjects, but nobody reads them.
@@ -24,7 +23,7 @@ TOLD_MOST = 20
 
 
 def compose(connection: Connection, payload: Mapping[str, Any], environment: str | None, page: str | None) -> Message:
-    """Compose the message of a run of send_incidents; `environment` is how people call this installation."""
+    """Compose the message of a run of send_incidents; `environment` is the name of this installation."""
     changes = {id_: change for change in Change for id_ in payload[change]}
     # What began comes first, also in the subject, because it matters more than what ended.
     rows = sorted(incidents(connection, list(changes)), key=lambda row: changes[row["id"]] is Change.ENDED)

@@ -12,7 +12,7 @@ from rowcall.base.database import Row
 # A message contains the beginning of an error; the page and the command show the rest.
 ERROR_CHARACTERS = 300
 
-NEWER = "A newer version of Rowcall opened this incident; what it means is in the documentation of that version."
+NEWER = "A newer version of Rowcall opened this incident; see the documentation of that version."
 
 
 class Told(NamedTuple):
@@ -37,12 +37,12 @@ def opened(alert: str, incident: Incident) -> Told:
 
 
 def opened_title(alert: str, subject: str, details: Mapping[str, Any]) -> str:
-    """Say in a few words what has begun."""
+    """Say in a few words what began."""
     return opened(alert, Incident(subject, details, [], None)).title
 
 
 def ended(alert: str, incident: Incident) -> str:
-    """Say what is over."""
+    """Say what ended."""
     return ENDED[alert](incident) if alert in ENDED else f"{alert} of {incident.subject}"
 
 

@@ -78,7 +78,7 @@ PLAIN = "\033[0m"
 # Pads the event's name, so that the fields line up.
 EVENT_WIDTH = 24
 
-# A secret that a cut divides is not recognized, so this much beside the cut goes too.
+# A secret that is cut in two is not recognized, so this many characters next to the cut are removed too.
 DIVIDED_CHARACTERS = 1000
 ELLIPSIS = "…"
 

@@ -23,7 +23,7 @@ class Receiver:
 
     @property
     def label(self) -> str:
-        """The receiver as people may see it: of a URL the host, with a digest that tells it from others there."""
+        """The receiver's public name: for a URL, its host and a digest that distinguishes it from others there."""
         if self.url is None:
             return str(self.address)
         return f"{self.url.host}#{hashlib.sha256(str(self.url).encode()).hexdigest()[:DIGEST_CHARACTERS]}"

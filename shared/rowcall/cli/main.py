@@ -183,7 +183,7 @@ def _run() -> None:
 
 
 def _end_of_system(error: OSError) -> None:
-    """End with a sentence if the output or a disk is full, or the current folder is gone."""
+    """Exit with a message if the output or a disk is full, or the current folder is gone."""
     if error.errno in FULL and error.filename is None:
         discard_output()
         _end(
@@ -198,7 +198,7 @@ def _end_of_system(error: OSError) -> None:
 
 
 def _end_of_database(cause: Exception) -> None:
-    """End with a sentence if this is an error of the database."""
+    """Exit with a message if this is an error of the database."""
     said = cause.diag.message_primary if isinstance(cause, psycopg2.Error) else None
     reason = one_line(said or str(cause))
     if isinstance(cause, psycopg2.errors.InsufficientPrivilege):

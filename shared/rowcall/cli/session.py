@@ -50,7 +50,7 @@ class Outage:
 
 @contextmanager
 def survived_outage() -> Iterator[Outage]:
-    """Go on after the block if the database is not available, for a command that reads again and again."""
+    """Continue after the block if the database is not available, for a command that reads repeatedly."""
     outage = Outage()
     try:
         yield outage

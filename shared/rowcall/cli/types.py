@@ -12,7 +12,7 @@ from rowcall.cli.terminal.table import Table, table_options
 from rowcall.job_types import JobType, catalogue
 
 LISTED = ("job_type", "payload", "queue", "max_attempts")
-# Kind of field -> the word for it, where marshmallow's own would tell nobody what to write.
+# Kind of field -> the word for it, where marshmallow's own word does not say what to write.
 JSON_WORDS: dict[type, str] = {
     fields.Nested: "object",
     fields.Mapping: "object",

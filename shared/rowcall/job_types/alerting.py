@@ -23,7 +23,7 @@ class SendIncidents(Schema):
     ended = fields.List(fields.Integer(strict=True, validate=validate.Range(1)), load_default=list)
 
 
-# Tried for about a day, because a mail server may be away as long as what the alert is about.
+# Tried for about a day, because the mail server may be down for as long as the problem lasts.
 SEND_INCIDENTS = JobType(
     "send_incidents",
     schema=SendIncidents,
@@ -35,7 +35,7 @@ SEND_INCIDENTS = JobType(
 
 
 class PingEvent(StrEnum):
-    """What a ping says: that the whole works, or what has become of a definition's run."""
+    """What a ping reports: that Rowcall works, or that a definition's run has begun or ended."""
 
     ALIVE = "alive"
     START = "start"
@@ -55,7 +55,7 @@ def _call_key(payload: Mapping[str, Any]) -> str:
     return f"{payload['event']}:{payload['definition_id']}:{payload['run_id']}"
 
 
-# The last attempt gives up quietly: a service that hears nothing raises the alarm itself.
+# The last attempt ends without an error, because a service that gets no ping raises the alarm itself.
 CALL_PING_URL = JobType(
     "call_ping_url",
     schema=CallPingUrl,

@@ -44,8 +44,8 @@ class JobType:
     With `isolated`, each run has a separate child process: the time limit kills the process, a crash costs one attempt,
     and `memory_cap` limits its memory, in MiB, including the interpreter and loaded modules.
 
-    `on_dead` names who is told when runs of the type die, in place of the receivers of all alerts: email addresses and
-    URLs.
+    `on_dead` names the receivers of alerts about dead runs of the type, in place of the receivers of all alerts: email
+    addresses and URLs.
     """
 
     name: str
@@ -140,7 +140,7 @@ class JobType:
 
     @functools.cached_property
     def on_dead_receivers(self) -> tuple[Receiver, ...]:
-        """Who is told when runs of this type die; empty for the receivers of all alerts."""
+        """The receivers of alerts about dead runs of this type; empty for the receivers of all alerts."""
         return _receivers(self.on_dead) or ()
 
     def handler(self, function: Declared) -> Declared:

@@ -1,4 +1,4 @@
-"""All that is wrong with a request for a run, for one answer that names everything."""
+"""Finds everything that is wrong with a request for a run, so that one response can report it all."""
 
 from __future__ import annotations
 

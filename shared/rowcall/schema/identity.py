@@ -1,4 +1,4 @@
-"""Tells databases apart without saying anything about them."""
+"""Distinguishes databases without revealing anything about them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ alert_checks = Table(
 pings = Table(
     "pings",
     metadata,
-    # 0 for the dead man's switch of the whole.  No foreign key: a row of a definition that is gone does no harm.
+    # 0 for the dead man's switch.  No foreign key: a row of a definition that is gone does no harm.
     Column("definition_id", BigInteger, primary_key=True, autoincrement=False),
     # Which run of the definition began or ended last: its id, for an end also lease_no and status.
     Column("begun", Text),

@@ -72,7 +72,7 @@ class Gateways:
 
     @cached_property
     def pings(self) -> Pings:
-        """Calls services that raise an alarm when they hear nothing."""
+        """Calls services that raise an alarm when no ping arrives."""
         from rowcall_worker.gateways.pings import Pings
 
         return Pings(self._settings)

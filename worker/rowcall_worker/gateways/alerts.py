@@ -30,9 +30,9 @@ class Alerts:
         self._receivers: Mapping[str, Receiver] = receivers_by_label(settings, catalogue())
 
     def receiver(self, label: str) -> Receiver:
-        """Return the receiver with this label; an address needs no setting here, a URL does.
+        """Return the receiver with this label; a URL must be set here, but an address need not be.
 
-        In a deploy, and where several apps share a database, another worker may have the setting: so it is tried again.
+        The message is retried: in a deploy, or if several apps share a database, another worker may have the URL.
         """
         if "@" in label:
             return Receiver(address=label)
@@ -46,7 +46,7 @@ class Alerts:
     def send(self, receiver: Receiver, message: Message, event_id: str, message_id: str) -> str:
         """Send the message, and return how it was accepted.
 
-        A refusal is tried again like an outage: an alert is worth more than the calls that a wrong address costs.
+        A refused message is retried as after an outage: an alert is worth more than a few calls to a wrong address.
         """
         try:
             return self._sent(receiver, message, event_id, message_id)
@@ -72,5 +72,5 @@ class Alerts:
 
 
 def chat_text(text: str) -> str:
-    """Write a text so that Slack and Mattermost show it, whatever an error contains: no links, and nobody is called."""
+    """Escape a text for Slack and Mattermost, so that an error in it can neither link nor mention anybody."""
     return MENTIONS.sub("@\N{ZERO WIDTH SPACE}", html.escape(text, quote=False))

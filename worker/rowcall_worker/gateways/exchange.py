@@ -1,8 +1,8 @@
 """One HTTP exchange: a request to an address that was chosen before, and its answer.
 
-The standard library's client is enough, and nothing else in it could surprise: it follows no redirect, reads no proxy
-from the environment, repeats nothing, unpacks nothing, and takes a connection that was made for it.  (urllib3 would
-bring retries, redirects and a pool, to be switched off, and its timeouts count anew with every byte.)
+The standard library's client is enough, and predictable: it follows no redirect, reads no proxy from the environment,
+retries nothing, decompresses nothing, and takes a connection that was made for it.  (urllib3 has retries, redirects and
+a pool, which would have to be switched off, and its timeouts start again with every byte.)
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ LONGEST_LINE_CHARACTERS = 255
 # 45 bytes become 60 characters of base64, and with its prefix and suffix a line of less than 76.
 ENCODED_BYTES = 45
 
-# Control characters, halves of characters, and the two that Unicode separates lines and paragraphs with.
+# Control characters, unpaired surrogates, and Unicode's line and paragraph separators.
 NEVER_IN_A_LINE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 

@@ -9,10 +9,10 @@ from rowcall.base.settings import Settings
 from rowcall.job_types.alerting import PingEvent
 from rowcall_worker.gateways.webhook import Webhook
 
-# A ping says nothing that is worth waiting for.
+# The answer to a ping is not worth waiting for.
 TIMEOUT_SECONDS = 10.0
 
-# Healthchecks matches beginning and end by a UUID; that of a run is the same in every attempt.
+# Healthchecks matches a run's start and end by a UUID, which is the same in every attempt of a run.
 RUNS = uuid.UUID("7c1d9f5e-2f0b-5f0e-9a54-6a0f0f3f3a11")
 
 
@@ -32,9 +32,9 @@ class Pings:
         return self._trusted.ping(str(url))
 
     def of_run(self, url: str, event: PingEvent, run_id: int) -> str:
-        """Tell a definition's service of a run, in the form of Healthchecks; return how the call was accepted.
+        """Tell a definition's service about a run, as Healthchecks expects; return how the call was accepted.
 
-        A URL of the switch's own server is trusted as the switch is; any other must be public, as webhooks must.
+        A URL on the switch's own server is trusted like the switch; any other must be public, as for webhooks.
         """
         target = HttpUrl.parse(url)
         gateway = self._trusted if self.own is not None and self.own.origin == target.origin else self._others

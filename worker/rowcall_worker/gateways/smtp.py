@@ -16,8 +16,8 @@ from rowcall_worker.gateways.message import Letter
 from rowcall_worker.gateways.sockets import Deadline, TimedSocket, connect, resolve, secure, trusting_the_system
 from rowcall_worker.gateways.words import describe, excerpt
 
-# How long a mail server may think over one command.  Once it has the whole email it may take all the time that is left:
-# giving up then is what sends emails twice.
+# How long a mail server may take for one command.  Once it has the whole email, it may take all the time that is left,
+# because giving up then could send the email twice.
 STEP_SECONDS = 30.0
 
 # The server has the email; do not wait for its goodbye.

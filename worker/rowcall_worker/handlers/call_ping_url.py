@@ -1,4 +1,4 @@
-"""call_ping_url: tell an outside service that the whole works, or what has become of a definition's run."""
+"""call_ping_url: tell an outside service that Rowcall works, or that a run has begun or ended."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from rowcall_worker.attempt.context import Run
 OTHERS_SECONDS = 2.0
 
 NOT_WELL = (
-    "not called: no earlier ping has finished within five minutes, no worker has ticked lately, or the alerts were not"
-    " checked within five minutes"
+    "not called: in the last minutes no ping has finished, no worker has ticked, or the alerts were not checked"
 )
 
 
@@ -30,7 +29,7 @@ def call_ping_url(run: Run) -> None:
 
 
 def _of_run(run: Run, event: PingEvent) -> None:
-    """Tell the service of a definition what has become of a run."""
+    """Tell the service of a definition that a run has begun or ended."""
     definition_id, run_id = run.payload["definition_id"], run.payload["run_id"]
     with run.step() as connection:
         url = pings.ping_url(connection, definition_id)
@@ -44,7 +43,7 @@ def _of_run(run: Run, event: PingEvent) -> None:
 def _alive(run: Run) -> None:
     """Call the switch if an earlier ping has finished lately; then finish, for the next one.
 
-    So the switch falls silent if runs can be begun but not finished.
+    So the pings stop if runs can begin but not finish.
     """
     own = run.gateways.pings.own
     if own is None and run.attempt < run.max_attempts:
@@ -62,7 +61,7 @@ def _alive(run: Run) -> None:
 
 
 def _called(run: Run, call: Callable[[], str]) -> str:
-    """Call the service; its last attempt gives up quietly, because the service notices that it hears nothing."""
+    """Call the service; the last attempt raises no error, because the service notices a missing ping."""
     try:
         return call()
     except GatewayError as error:

@@ -1,4 +1,4 @@
-"""send_incidents: tell one receiver which incidents began or ended."""
+"""send_incidents: send one receiver a message about incidents that began or ended."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Worker:
         link.close()
 
     def _write_counts(self, link: Link) -> None:
-        """Write what was counted, also what the heartbeat has not written yet; the first time, begin to count."""
+        """Write the counts, including those that the heartbeat has not written yet; the first call begins to count."""
         try:
             self.in_flight.counter.write(link.get(), self.id)
         except CONNECTION_ERRORS as error:

@@ -1,4 +1,4 @@
-"""The sentences of errors: what is wrong with a value, which status something has, and the name that was meant."""
+"""Wording for error messages: what is wrong with a value, which status something has, and which name was meant."""
 
 from __future__ import annotations
 

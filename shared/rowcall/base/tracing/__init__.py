@@ -17,14 +17,14 @@ from rowcall.base.redaction import redacted
 # W3C Trace Context, version 00; ids of zeros only are invalid.
 TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
-# What the request that this thread answers was sent with.
+# The traceparent of the request that this thread answers.
 INCOMING: ContextVar[str | None] = ContextVar("rowcall_traceparent", default=None)
 
 API = "opentelemetry.trace"
 
 
 class Span:
-    """A span in progress, or nothing if this process makes none."""
+    """A span in progress; it does nothing if this process makes no spans."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
@@ -36,7 +36,7 @@ class Span:
                 self._span.set_attribute(f"rowcall.{name}", value)
 
     def http(self, status: int, route: str | None) -> None:
-        """Add what an HTTP request came to."""
+        """Add the outcome of an HTTP request."""
         if self._span is not None:
             self._span.set_attribute("http.response.status_code", status)
             if route is not None:

@@ -60,7 +60,7 @@ def load() -> bool:
 
 
 def configure(service: str, environment: Mapping[str, str] = os.environ) -> Callable[[], None]:
-    """Send spans to the collector, unless the app has set a provider of its own; return what sends the rest."""
+    """Send spans to the collector, unless the app has its own provider; return a function that sends the rest."""
     if not load():
         return lambda: None
     from opentelemetry import trace
@@ -78,7 +78,7 @@ def configure(service: str, environment: Mapping[str, str] = os.environ) -> Call
     except ValueError as error:  # the packages read their own variables
         log().warning(LogEvent.TRACES_UNAVAILABLE, remedy=f"correct the OTEL_ variables of this process: {error}")
         return lambda: None
-    # Not at exit: that waits for half a minute for a collector that is away.
+    # Not at exit, which would wait half a minute for an unreachable collector.
     provider = TracerProvider(resource=Resource.create(named), shutdown_on_exit=False)
     provider.add_span_processor(processor)
     trace.set_tracer_provider(provider)

@@ -113,7 +113,7 @@ def revoke_command(key_id: int) -> None:
 
 
 def _show_secret(as_json: bool, created: Mapping[str, Any]) -> None:
-    """Print a key before its transaction commits: if nobody can read it, there is no such key."""
+    """Print a key before its transaction commits: a key that cannot be printed is not created."""
     if sys.__stdout__ is None:  # the shell's >&-
         raise RowcallError("the key cannot be shown, because standard output is closed; nothing was changed")
     try:

@@ -17,7 +17,7 @@ def not_applied(name: str) -> str:
 
 
 class DefinitionsGroup(Group):
-    """The commands for definitions: they tell a definition that was not applied from one that does not exist."""
+    """The commands for definitions: they distinguish a definition that was not applied from an unknown one."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; look into the code for a definition that the database does not have."""

@@ -97,7 +97,7 @@ def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], w
 
 
 def _watch(show: Callable[[], None]) -> None:
-    """Show the list again and again until Ctrl-C, even if the database goes away after the first time."""
+    """Refresh the list until Ctrl-C, even if the database goes away after the first time."""
     try:
         show()
         while True:

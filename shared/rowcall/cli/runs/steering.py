@@ -117,7 +117,7 @@ def _nothing(connection: Connection, run: Row) -> list[str]:
 
 
 def _unresolved(connection: Connection, run: Row) -> list[str]:
-    """Warn of the effects that end the next attempt, because nobody knows whether they happened."""
+    """Warn about effects with an unknown outcome, on which the next attempt would fail."""
     return [
         f"it is unknown whether effect {one['id']} of {one['kind']} happened, so run {run['id']} cannot succeed: first"
         f" resolve it with `rowcall effects resolve {one['kind']} {one['id']} --happened` or `--did-not-happen`, and"
@@ -150,7 +150,7 @@ def _steer(run_ids: Sequence[int], event: Event, reason: str | None, as_json: bo
 
 
 def _asked(connection: Connection, row: Row) -> str:
-    """Say what a request to stop a running run leads to: its worker may be dead."""
+    """Say what follows a request to cancel a running run, whose worker may be dead."""
     if row["status"] != Status.RUNNING or not row["cancel_requested_at"]:
         return ""
     held = fetch_one(connection, HOLDER, {**row, "heartbeat": settings.read().heartbeat})

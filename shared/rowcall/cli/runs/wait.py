@@ -23,7 +23,7 @@ PAUSE_SECONDS = 0.5
 def status_at_end(run_id: int, longest: timedelta) -> Status:
     """Wait until the run has ended, or this long; return its status.
 
-    If the database goes away after the first read, say so once, and go on.
+    If the database goes away after the first read, say so once, and continue.
     """
     until, told = elapsed() + longest.total_seconds(), False
     status = _status(run_id)

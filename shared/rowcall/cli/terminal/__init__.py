@@ -1,1 +1,1 @@
-"""What a person at a terminal sees and answers."""
+"""Output to a terminal, and questions to the person there."""

@@ -1,4 +1,4 @@
-"""Questions before what cannot be undone."""
+"""Asks before a change that cannot be undone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ yes_option: Callable[[Callable[..., Any]], Callable[..., Any]] = click.option(
 
 
 def confirm(consequence: str, yes: bool) -> None:
-    """Go on only if a person at a terminal agrees, or --yes was given."""
+    """Continue only if a person at a terminal agrees, or --yes was given."""
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():  # None: the shell's <&-

@@ -13,7 +13,7 @@ from rowcall.local_postgres.locks import LockBusy, exclusive
 
 @contextmanager
 def alone(home: Path, pid: int) -> Iterator[None]:
-    """Refuse to go on if another one is running; otherwise keep others away until the end of the block."""
+    """Refuse to continue if another `up` is running; otherwise keep others out until the end of the block."""
     file = _file(home)
     with ExitStack() as stack:
         try:

@@ -45,7 +45,7 @@ def why_it_waits(
 
 
 def _canary(connection: Connection, operation: Row) -> str:
-    """Say what became of the canary."""
+    """Say what happened to the canary."""
     run_id = operation["canary_run_id"]
     if operation["refused"]:
         became = "was refused"

@@ -38,7 +38,7 @@ class Memory:
     marks: deque[Mark] = field(default_factory=deque)
     taken: int = 0
     was_taken_from: bool = False
-    # Until a sweep has found something to take or reached the end, a claim would walk the whole rest in vain.
+    # Until a sweep finds something to take or reaches the end, a claim would scan the rest of the lane in vain.
     is_known: bool = False
     # The number of the last claim that visited it.
     visited: int = 0

@@ -29,7 +29,7 @@ class RunCounter:
     """
 
     def __init__(self) -> None:
-        # What is counted since the start, if somebody wants to know it.
+        # The totals since the start, if this process serves metrics.
         self.totals: Totals | None = None
         self._lock = threading.Lock()
         # Attempts that handler threads have begun: they are counted with the next ends, many under one lock.

@@ -1,6 +1,6 @@
-"""Serves a worker's metrics on a port of its own: one small request per connection, on a thread for each client.
+"""Serves a worker's metrics on a separate port: one small request per connection, and a thread for each client.
 
-Python's own HTTP server would wait for a slow client as long as it sends a byte now and then.
+Python's own HTTP server would wait for a slow client for as long as it sends a byte now and then.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ RUN_ID = re.compile(r'(?:\brun_id=|"run_id": )(\d+)\b')
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a log: the child that wrote it, its level, and its text without the time and the padding."""
+    """A line of a log: the child that wrote it, its level, and its text without time and padding."""
 
     child: str
     level: str

@@ -1,4 +1,4 @@
-"""Reads snapshots in a thread of its own, so that the view never waits for the database."""
+"""Reads snapshots in a separate thread, so that the view never waits for the database."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Reader:
 
     @property
     def away(self) -> str | None:
-        """Why nothing can be read now, or None."""
+        """Why nothing can be read now; None if it can."""
         if self._error is None and self.silent_for > SILENCE_SECONDS:
             return "it does not answer"
         return self._error
@@ -62,7 +62,7 @@ class Reader:
             try:
                 if connection is None:
                     connection = connect_internal(self._url, "rowcall up")
-                    # Each read is a transaction of its own, and none stays open between two reads.
+                    # Each read is a separate transaction, and none stays open between two reads.
                     connection.autocommit = True
                 self.snapshot = read_snapshot(connection, self._queue, self._announced, self._link)
                 self._answered_at, self._error = time.monotonic(), None
