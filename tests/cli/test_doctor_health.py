@@ -92,7 +92,7 @@ def test_due_runs_in_a_paused_queue(well: dict[str, str], fresh_url: str) -> Non
         for _ in range(2):
             run_in(connection, Status.QUEUED, queue="'mail'")
     told = wrong(well)["paused queues"]
-    assert told.startswith("runs wait in them: 2 due in queue mail, which has been paused since 20")
+    assert told.startswith("due runs are waiting: 2 in queue mail, which has been paused since 20")
     assert told.endswith(" (`rowcall queues resume mail`)")
 
 
@@ -101,7 +101,7 @@ def test_due_runs_in_a_queue_that_is_limited_to_none(well: dict[str, str], fresh
         limit_queue(connection, "mail", 0, Operator("tests"))
         run_in(connection, Status.QUEUED, queue="'mail'")
     told = wrong(well)["paused queues"]
-    assert "1 due in queue mail, which is limited to 0 running runs (`rowcall queues limit mail --none`)" in told
+    assert "1 in queue mail, which is limited to 0 running runs (`rowcall queues limit mail --none`)" in told
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_standby_that_holds_vacuum_back_is_named_with_and_without_a_slot(tmp_p
         database.fetch_all(owner, "SELECT pg_create_physical_replication_slot('near', true)")
         for slot, told in (
             ("", "standby 'east' of"),
-            ("SLOT near ", "replication slot 'near' has held it back"),
+            ("SLOT near ", "replication slot 'near' has held vacuum back"),
         ):
             standby = standby_with_feedback(owner, server.url, slot)
             wait_until(partial(said_by, owner, told), f"doctor says: {told}")
@@ -248,9 +248,9 @@ def test_what_no_session_shows_and_holds_vacuum_back_too(tmp_path: Path) -> None
             found = holding(connection, older=timedelta(0), xids=0)
             prepared, slot = found.message.split("; ")
         assert not found.good
-        assert "prepared transaction 'order-7' has held it back" in prepared
+        assert "prepared transaction 'order-7' has held vacuum back" in prepared
         assert "`ROLLBACK PREPARED 'order-7'`" in prepared
-        assert slot.startswith("replication slot 'reports' has held it back, so")
+        assert slot.startswith("replication slot 'reports' has held vacuum back, so")
         # The commands do what they are named for.
         owner = database.connect(server.url)
         owner.autocommit = True

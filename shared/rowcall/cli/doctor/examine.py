@@ -205,7 +205,7 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
         return Finding("due runs", True, "not checked: migrate the schema first")
     rows, left = workers.unserved(connection, silence), workers.abandoned(connection, silence)
     if not rows and not left:
-        return Finding("due runs", True, f"none has waited for {silence:g} seconds without a worker that serves it")
+        return Finding("due runs", True, f"no run has waited for {silence:g} seconds without a worker that serves it")
     parts = []
     if rows:
         named = ", ".join(f"{row['waiting']} of {row['job_type']} in queue {row['queue']}" for row in rows)

@@ -66,11 +66,11 @@ def handlers(catalogue: Catalogue, app: str | None) -> Finding:
         resolve_name("rowcall_worker.handlers:load_handlers")(catalogue, app)
     except ModuleNotFoundError as error:
         if not extras.is_missing(error):
-            return Finding("handlers", False, f"they cannot be imported: {error}")
+            return Finding("handlers", False, f"the handlers cannot be imported: {error}")
         return Finding("handlers", True, "not examined: the worker extra is not installed here")
     except RowcallError as error:
         return Finding("handlers", False, str(error))
-    return Finding("handlers", True, "every job type has one")
+    return Finding("handlers", True, "every job type has a handler")
 
 
 def dead(connection: PgConnection) -> Finding:
@@ -78,7 +78,7 @@ def dead(connection: PgConnection) -> Finding:
     rows = dead_lately(connection)
     if not rows:
         examined = f"the latest {EXAMINED_MOST:,} failed attempts were examined"
-        return Finding("dead runs", True, f"none died in the last day ({examined})")
+        return Finding("dead runs", True, f"no run died in the last day ({examined})")
     return Finding(
         "dead runs",
         False,
@@ -115,7 +115,7 @@ def unknown_effects(connection: PgConnection) -> Finding:
     """Whether effects wait for an operator."""
     counts = {kind: count for kind, count in effects.count_unknown(connection).items() if count}
     if not counts:
-        return Finding("effects", True, "none has an unknown outcome")
+        return Finding("effects", True, "no effect has an unknown outcome")
     return Finding(
         "effects",
         False,
@@ -128,7 +128,7 @@ def open_effects(connection: PgConnection) -> Finding:
     """Check that no run died or was cancelled before the outcome of an effect was known."""
     rows = fetch_all(connection, LEFT_OPEN)
     if not rows:
-        return Finding("open effects", True, "no dead or cancelled run has one")
+        return Finding("open effects", True, "no dead or cancelled run has an effect that may have happened")
     runs = sorted({run for row in rows for run in row["runs"]})
     return Finding(
         "open effects",
@@ -144,13 +144,13 @@ def paused(connection: PgConnection) -> Finding:
     """Whether due runs wait in a queue that was paused or limited to 0, perhaps long ago."""
     rows = fetch_all(connection, PAUSED)
     if not rows:
-        return Finding("paused queues", True, "no due run waits in one")
+        return Finding("paused queues", True, "no due run waits in a paused queue, or in one that is limited to 0")
     sentences = "; ".join(
-        f"{row['runs'] if row['runs'] < COUNTED_MOST else f'{COUNTED_MOST} or more'} due in queue {row['name']},"
+        f"{row['runs'] if row['runs'] < COUNTED_MOST else f'{COUNTED_MOST} or more'} in queue {row['name']},"
         f" {_held_up(row)}"
         for row in rows
     )
-    return Finding("paused queues", False, f"runs wait in them: {sentences}")
+    return Finding("paused queues", False, f"due runs are waiting: {sentences}")
 
 
 def _held_up(queue: Row) -> str:
@@ -174,16 +174,16 @@ def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
         )
     wrong = {name: problem for name, row in rows.items() if (problem := definitions.problem_of(row, catalogue))}
     if not wrong:
-        return Finding("definitions", True, "the nominal times of each can be decided here")
+        return Finding("definitions", True, "the nominal times of all definitions can be decided here")
     sentences = "; ".join(f"{name}: {problem}" for name, problem in wrong.items())
-    return Finding("definitions", False, f"the nominal times of these cannot be decided here: {sentences}")
+    return Finding("definitions", False, f"the nominal times of these definitions cannot be decided here: {sentences}")
 
 
 def bloat(connection: PgConnection) -> Finding:
     """Whether vacuum keeps up with Rowcall's tables."""
     rows = bloated(connection)
     if not rows:
-        return Finding("tables", True, "none has more than 50,000 dead rows and more dead rows than live ones")
+        return Finding("tables", True, "no table has more than 50,000 dead rows and more dead rows than live rows")
     tables = ", ".join(f"{row['name']} ({row['dead']:,} dead rows, {row['live']:,} live)" for row in rows)
     return Finding(
         "tables",
@@ -198,12 +198,12 @@ def holding(connection: PgConnection, older: timedelta = OLD, xids: int = OLD_XI
     if not rows:
         hidden = "; sessions of other roles are hidden from this role, which lacks pg_read_all_stats"
         seen = "" if sees_all_sessions(connection) else hidden
-        return Finding("vacuum", True, f"no old transaction or replication slot holds it back{seen}")
+        return Finding("vacuum", True, f"no old transaction or replication slot holds vacuum back{seen}")
     return Finding("vacuum", False, "; ".join(map(_held, rows)))
 
 
 def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Iterator[Finding]:
-    """Everything in this file that is about the database."""
+    """Run the checks in this file that need the database."""
     yield paused(connection)
     yield dead(connection)
     yield unknown_effects(connection)
@@ -216,7 +216,7 @@ def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Ite
 
 def _held(row: Row) -> str:
     since = f" for {duration_words(row['since'])}" if row["since"] else ""
-    return f"{row['who']} has held it back{since}, so dead rows stay and claims get slower: {row['remedy']}"
+    return f"{row['who']} has held vacuum back{since}, so dead rows stay and claims get slower: {row['remedy']}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:
