@@ -23,7 +23,7 @@ class Policy:
     burst: float
 
     def share(self, processes: int) -> Policy:
-        """The share of one process among so many: at least one request."""
+        """The share of one process among this many: at least one request."""
         return Policy(self.per_second / processes, max(1.0, self.burst / processes))
 
     @property

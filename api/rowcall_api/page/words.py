@@ -44,7 +44,7 @@ class Html(str):
     """HTML in which all user data is already escaped, so that templates do not escape it again."""
 
     def __html__(self) -> str:
-        """Return it as it is (Jinja's hook)."""
+        """Return the text unchanged (Jinja's hook)."""
         return self
 
 
@@ -117,7 +117,7 @@ def status_word(status: str) -> str:
 
 
 def schedule(definition: Row) -> str:
-    """Return a definition's schedule in words, with its zone; a broken one as it is."""
+    """Return a definition's schedule in words, with its zone; a broken one unchanged."""
     try:
         return schedule_words(parse(definition["schedule"]), definition["time_zone"])
     except ScheduleInvalid:

@@ -117,7 +117,7 @@ def list_operation_refusals(query: dict[str, Any], operation_id: int) -> dict[st
 @blueprint.response(200, PartialOperationSchema)
 @needs("operate")
 def stop_operation(operation_id: int) -> Row:
-    """Stop an operation before its next batch.  The runs that it has changed stay as they are."""
+    """Stop an operation before its next batch.  Runs that it has already changed stay changed."""
     return _steered(operations.stop, operation_id)
 
 

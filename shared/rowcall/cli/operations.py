@@ -83,7 +83,7 @@ def refusals_command(operation_id: int, limit: int, table: Table) -> None:
 @click.argument("operation_id", type=int)
 @json_option
 def stop_command(operation_id: int, as_json: bool) -> None:
-    """Stop an operation before its next batch.  The runs that it has changed stay as they are."""
+    """Stop an operation before its next batch.  Runs that it has already changed stay changed."""
     with command_transaction() as connection:
         operation = operations.stop(connection, operation_id, operator())
     report(operation, as_json)

@@ -22,10 +22,10 @@ from rowcall.queue.fragments import BY_INDEX
 
 SCANNED_MOST = 20_000
 
-# At most so many of each table are returned, the newest first.
+# How many effects of each table are returned at most, the newest first.
 FOUND_MOST = 20
 
-# Table -> the columns, besides provider_reference, by which a person knows an effect.
+# Table -> the columns, besides provider_reference, by which a person recognizes an effect.
 KNOWN_BY = {
     "sent_emails": ("recipient", "message_id"),
     "payments": ("invoice_id",),

@@ -1,4 +1,4 @@
-"""A schedule in words, for the common forms; any other expression is shown as it is."""
+"""A schedule in words, for the common forms; any other expression is shown unchanged."""
 
 from __future__ import annotations
 

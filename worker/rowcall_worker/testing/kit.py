@@ -58,7 +58,7 @@ class Performed:
 
     @classmethod
     def read(cls, connection: PgConnection, run_id: int, exception: BaseException | None = None) -> Performed:
-        """The run as it is now."""
+        """The current state of the run."""
         row = get_run(connection, run_id)
         return cls(
             run_id,
@@ -175,7 +175,7 @@ class Rowcall:
         return run_id
 
     def run(self, run_id: int) -> Performed:
-        """The run as it is now."""
+        """The current state of the run."""
         with self.transaction() as connection:
             return Performed.read(connection, run_id)
 

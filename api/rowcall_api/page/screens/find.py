@@ -56,7 +56,7 @@ def _as_id(sought: str) -> int | None:
 
 
 def _is_object(sought: str) -> bool:
-    """Whether this is a JSON object, thus a part of a payload; a key such as "{shop-7}:order" is not one."""
+    """Whether this is a JSON object, and so part of a payload; a key such as "{shop-7}:order" is not."""
     try:
         return isinstance(parsed(sought, "the text"), dict)
     except BadRequest:

@@ -104,7 +104,7 @@ def _is_text(values: Sequence[object]) -> bool:
 
 
 def _print(cells: Mapping[str, Sequence[str]], widths: Mapping[str, int], columns: int | None) -> None:
-    """Print the rows; wrap them at so many columns, if they are to fit a terminal."""
+    """Print the rows; wrap them at this width, if they must fit a terminal."""
     before_last = sum(widths.values()) - [*widths.values()][-1] + len(GAP) * (len(widths) - 1)
     for line in zip(*(cells[name] for name in widths), strict=True):
         padded = (_cut(cell, width).ljust(width) for cell, width in zip(line, widths.values(), strict=True))

@@ -200,7 +200,7 @@ def _wait_for_port(who: str, host: str, port: int, children: Sequence[Child]) ->
 
 
 def _named(settings: Settings) -> dict[str, str]:
-    """Call the environment local on the operator's page, unless it has a name or is somebody's database."""
+    """Name the environment `local` on the operator's page, unless it has a name or DATABASE_URL is set."""
     return {} if settings.environment or settings.database_url else {"ROWCALL_ENVIRONMENT": "local"}
 
 

@@ -54,7 +54,7 @@ RETURNING *
 
 
 def carry_on(connection: Connection, operation_id: int, batch: int = BATCH, scanned: int = SCANNED) -> Row:
-    """Change the next batch of runs, and return the operation; an operation that is not active stays as it is.
+    """Change the next batch of runs, and return the operation; an operation that is not active stays unchanged.
 
     Only one transaction at a time does this: the others wait for its lock.
     """

@@ -74,7 +74,7 @@ def start(connection: Connection, requested: Requested, operator: Operator, key:
 
 
 def stop(connection: Connection, operation_id: int, operator: Operator) -> Row:
-    """Stop an operation before its next batch; the runs that it has changed stay as they are."""
+    """Stop an operation before its next batch; runs that it has already changed stay changed."""
     operation = _in_a_status_for(connection, OperationEvent.STOP, operation_id)
     return _steered(connection, OperationEvent.STOP, operation, OperationStatus.STOPPED, operator)
 

@@ -24,7 +24,7 @@ READY, STARTING, AWAY = ("●", "green"), ("○", "dim"), ("●", "red")
 
 
 class View:
-    """Renders the state as it is at that moment."""
+    """Renders the current state."""
 
     def __init__(self, state: State) -> None:
         self._state = state
