@@ -9,8 +9,8 @@ from typing import Any
 from rowcall.alerts import Watch
 from rowcall.alerts.conditions import Limits
 from rowcall.alerts.intervals import Interval
+from rowcall.alerts.watch import refused
 from rowcall.base.database import PgConnection, Row, fetch_all
-from rowcall.base.logs import LogEvent
 from rowcall.base.receivers import Receiver
 from rowcall.job_types import Catalogue, JobType, catalogue
 from rowcall.status import Event, Status
@@ -45,7 +45,7 @@ def check(
 
 def watch(receivers: Sequence[Receiver] = (OPS,), types: Catalogue | None = None, limits: Limits = LIMITS) -> Watch:
     """Return a watch that checks each time it is asked."""
-    return Watch(types or catalogue(), receivers, limits, Interval(0, LogEvent.ALERTS_REFUSED))
+    return Watch(types or catalogue(), receivers, limits, Interval(0, refused))
 
 
 def messages(connection: PgConnection) -> list[Row]:

@@ -51,7 +51,10 @@ MEANINGS = {
     LogEvent.SCHEDULE_BROKEN: "The next nominal time of a definition cannot be decided; other definitions continue.",
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",
     LogEvent.SCHEDULE_TICKED: "A tick decided nominal times; `enqueued`, `skipped` and `missed` say how many.",
-    LogEvent.TRACES_UNAVAILABLE: "A collector is set, but the packages of the extra `otel` are missing.",
+    LogEvent.TRACES_DISTURBED: "OpenTelemetry reports a problem, such as an unreachable collector; runs are not"
+    " affected. Each of its modules is logged every five minutes at most.",
+    LogEvent.TRACES_UNAVAILABLE: "A collector is set, but the packages of the extra `otel` are missing or refuse an"
+    " `OTEL_` variable; `remedy` says which.",
     LogEvent.METRICS_SERVED: "The worker serves its metrics at this URL.",
     LogEvent.SCHEMA_CHANGED: "The worker stops because the schema no longer fits its code, or is gone; see the error.",
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",

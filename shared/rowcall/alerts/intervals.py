@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,7 +11,6 @@ import psycopg2
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, all_or_nothing
 from rowcall.base.errors import RowcallError, message_of
-from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
 
 # A refused check is tried again after this time, because an operator may have mended its cause.  A lock that has
@@ -21,10 +20,10 @@ REFUSED_SECONDS = 300.0
 
 @dataclass
 class Interval:
-    """Makes a check every `pause` seconds; `refused` is the log event of one that the database refuses."""
+    """Makes a check every `pause` seconds; `refused` logs the error of one that the database refuses."""
 
     pause: float
-    refused: LogEvent
+    refused: Callable[[str], None]
     _next: float = 0.0
     _waiting_since: float | None = None
 
@@ -56,4 +55,4 @@ class Interval:
             self._waiting_since = None
         else:
             self._next = elapsed() + REFUSED_SECONDS
-        log().error(self.refused, error=message_of(error))
+        self.refused(message_of(error))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rowcall.alerts.intervals import Interval
 from rowcall.base.database import Connection, PgConnection, Row, fetch_all, fetch_value
-from rowcall.base.logs import LogEvent
+from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
 from rowcall.job_types.alerting import CALL_PING_URL, PingEvent
 from rowcall.job_types.declaration import PRIORITY_FIRST
@@ -98,6 +98,10 @@ ORDER BY newest.definition_id
 PING_URL = "SELECT ping_url FROM rowcall.job_definitions WHERE id = %(definition_id)s AND removed_at IS NULL"
 
 
+def _refused(error: str) -> None:
+    log().error(LogEvent.PINGS_REFUSED, error=error)
+
+
 @dataclass
 class Pings:
     """Enqueues the pings that are due; `alive` says whether this process has a switch for the whole."""
@@ -108,7 +112,7 @@ class Pings:
     @classmethod
     def of(cls, settings: Settings, pause: float) -> Pings:
         """The pings of a process with these settings, looked for every `pause` seconds."""
-        return cls(settings.ping_url is not None, Interval(pause, LogEvent.PINGS_REFUSED))
+        return cls(settings.ping_url is not None, Interval(pause, _refused))
 
     def check(self, connection: PgConnection) -> None:
         """Enqueue what is due; what the database refuses must not hold up the schedules."""

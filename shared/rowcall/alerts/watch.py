@@ -20,6 +20,11 @@ from rowcall.queue import enqueue_many
 from rowcall.queue.workers import silence
 
 
+def refused(error: str) -> None:
+    """Log that the database refused a check."""
+    log().error(LogEvent.ALERTS_REFUSED, error=error)
+
+
 @dataclass
 class Watch:
     """The alerts that this process checks, and who is told; it asks at each interval whether it is its turn."""
@@ -39,7 +44,7 @@ class Watch:
     def of(cls, settings: Settings, catalogue: Catalogue, pause: float) -> Watch:
         """A watch with the receivers and limits of these settings."""
         limits = Limits(settings.alert_due, silence(settings.heartbeat), settings.app or "")
-        return cls(catalogue, settings.alert_receivers, limits, Interval(pause, LogEvent.ALERTS_REFUSED))
+        return cls(catalogue, settings.alert_receivers, limits, Interval(pause, refused))
 
     def check(self, connection: PgConnection) -> None:
         """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.

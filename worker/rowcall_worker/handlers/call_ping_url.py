@@ -13,9 +13,7 @@ from rowcall_worker.attempt.context import Run
 # How soon another worker may take a ping.
 OTHERS_SECONDS = 2.0
 
-NOT_WELL = (
-    "not called: in the last minutes no ping has finished, no worker has ticked, or the alerts were not checked"
-)
+NOT_WELL = "not called: in the last minutes no ping has finished, no worker has ticked, or the alerts were not checked"
 
 
 @CALL_PING_URL.handler
