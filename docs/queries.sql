@@ -3621,6 +3621,57 @@ BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
 
+-- rowcall.queue.keyless: ENQUEUE_ONE_KEYLESS
+-- No ON CONFLICT: it would look into every unique index before it inserts a row.
+\set job_type 'noop'
+\set payload '{"user_id": 1}'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set unique_mode 'ever'
+\set key_owner 'app'
+\set created_by 'cli:me'
+\set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+BEGIN;
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
+
+VALUES (:'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
+    :'trace_parent', 'queued')
+RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.keyless: ENQUEUE_MANY_KEYLESS
+-- The payloads are one JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are
+-- assigned in the order of the payloads, so that the first one is claimed first.
+\set job_type 'noop'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set unique_mode 'ever'
+\set key_owner 'app'
+\set created_by 'cli:me'
+\set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+\set payloads '[{"user_id": 1}, {"user_id": 2}]'
+BEGIN;
+WITH new AS (
+
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
+
+SELECT :'job_type', given.payload, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
+    :'trace_parent', 'queued'
+FROM pg_catalog.jsonb_array_elements(:'payloads'::pg_catalog.jsonb) WITH ORDINALITY AS given(payload, position)
+ORDER BY given.position
+RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
+), woken AS MATERIALIZED (
+    SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
+)
+SELECT pg_catalog.array_agg(id ORDER BY id) AS ids, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new;
+ROLLBACK;
+
 -- rowcall.queue.keys.holders: FIND_HOLDERS
 -- A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
 -- reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
@@ -3784,12 +3835,8 @@ ROLLBACK;
 -- rowcall.queue.keys.insert: ENQUEUE_MANY
 -- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
 -- of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
-\set payloads '{"{\\"user_id\\": 1}"}'
-\set natural_keys '{"welcome:1"}'
-\set content_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
-\set keys '{"welcome:1"}'
-\set request_fingerprints '{"9f86d081884c7d659a2feaa0c55ad015"}'
-\set reserves '{"true"}'
+\set payloads '[{"user_id": 1}, {"user_id": 2}]'
+\set requests '[{"natural_key": "welcome:1", "content_fingerprint": "9f86d081884c7d659a2feaa0c55ad015"}, {"key": "request:2"}]'
 \set key_owner 'app'
 \set job_type 'noop'
 \set queue 'default'
@@ -3803,10 +3850,11 @@ BEGIN;
 WITH request AS MATERIALIZED (
     SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*
     FROM ROWS FROM (
-        pg_catalog.unnest(:'payloads'::pg_catalog.jsonb[]), pg_catalog.unnest(:'natural_keys'::pg_catalog.text[]),
-        pg_catalog.unnest(:'content_fingerprints'::pg_catalog.text[]), pg_catalog.unnest(:'keys'::pg_catalog.text[]),
-        pg_catalog.unnest(:'request_fingerprints'::pg_catalog.text[]),
-        pg_catalog.unnest(:'reserves'::pg_catalog.bool[])
+        pg_catalog.jsonb_array_elements(:'payloads'::pg_catalog.jsonb),
+        pg_catalog.jsonb_to_recordset(:'requests'::pg_catalog.jsonb) AS (
+            natural_key pg_catalog.text, content_fingerprint pg_catalog.text, key pg_catalog.text,
+            request_fingerprint pg_catalog.text, reserves pg_catalog.bool
+        )
     ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, reserves, position)
     ORDER BY position
 ), reserved AS (
@@ -3815,10 +3863,6 @@ WITH request AS MATERIALIZED (
     ORDER BY key COLLATE pg_catalog."C", position
     ON CONFLICT DO NOTHING
     RETURNING run_id
-), remembered AS MATERIALIZED (
-    SELECT idempotency_key AS key FROM rowcall.request_keys
-    WHERE key_owner OPERATOR(pg_catalog.=) :'key_owner'
-        AND idempotency_key OPERATOR(pg_catalog.=) ANY(:'keys'::pg_catalog.text[])
 ), new AS (
 
 INSERT INTO rowcall.job_runs
@@ -3831,17 +3875,21 @@ SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
        request.natural_key, :'unique_mode', request.content_fingerprint,
        request.key, :'key_owner', request.request_fingerprint,
        :'created_by', :'trace_parent', 'queued'
-FROM request
-    LEFT JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
-    LEFT JOIN remembered ON remembered.key OPERATOR(pg_catalog.=) request.key
-WHERE CASE WHEN request.reserves THEN reserved.run_id IS NOT NULL ELSE remembered.key IS NULL END
+FROM request LEFT JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
+WHERE CASE WHEN request.reserves THEN reserved.run_id IS NOT NULL ELSE request.key IS NULL OR NOT EXISTS (
+    SELECT FROM rowcall.request_keys AS kept
+    WHERE kept.key_owner OPERATOR(pg_catalog.=) :'key_owner'
+        AND kept.idempotency_key OPERATOR(pg_catalog.=) request.key
+) END
 ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
 ON CONFLICT DO NOTHING
 RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
 ), woken AS MATERIALIZED (
     SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
 )
-SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
+SELECT pg_catalog.array_agg(new.id ORDER BY new.id) AS ids,
+    pg_catalog.array_agg(request.position ORDER BY new.id) AS positions,
+    (SELECT pg_catalog.count(*) FROM woken) AS woken
 FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 

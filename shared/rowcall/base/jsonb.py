@@ -25,7 +25,7 @@ def stored(value: Any) -> str:
         raise ValueError("it contains half of a surrogate pair, which is not a character") from None
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
-    if NULL.search(text):
+    if "\\u0000" in text and NULL.search(text):
         raise ValueError("it contains a null character, which PostgreSQL cannot store")
     return text
 

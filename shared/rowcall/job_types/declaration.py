@@ -16,6 +16,7 @@ from rowcall.base.receivers import Receiver, unique
 from rowcall.job_types.backoff import Backoff, quadratic
 from rowcall.job_types.handlers import Declared, declare_handler
 from rowcall.job_types.payload_fields import at_values, dropped, refuse_mistaken, undeclared
+from rowcall.job_types.plain import PlainPayloads
 from rowcall.status import UNIQUE_MODES
 
 # MiB.  A child process uses about 50 before its handler does anything.
@@ -139,6 +140,11 @@ class JobType:
         return self.schema()
 
     @functools.cached_property
+    def _plain(self) -> PlainPayloads | None:
+        """The payloads that need no marshmallow; cached, because it depends on the schema only."""
+        return PlainPayloads.of(self._schema)
+
+    @functools.cached_property
     def on_dead_receivers(self) -> tuple[Receiver, ...]:
         """The receivers of alerts about dead runs of this type; empty for the receivers of all alerts."""
         return _receivers(self.on_dead) or ()
@@ -155,6 +161,8 @@ class JobType:
             kind = type(payload).__name__
             raise RunInvalid({"payload": f"must be an object (a dict of names and values), and is of type {kind}"})
         try:
+            if self._plain is not None and self._plain.has(payload):
+                return dict(payload)
             schema = self._schema
             refuse_mistaken(schema, payload)
             loaded = schema.load(payload)

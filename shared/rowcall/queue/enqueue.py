@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from rowcall.base import tracing
-from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
+from rowcall.base.database import Connection, all_or_nothing, fetch_all
 from rowcall.base.errors import KeyGone, KeyTaken, RunInvalid
 from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import ATTEMPTS_MOST, NAME, PRIORITY_FIRST, PRIORITY_LAST
+from rowcall.queue.keyless import as_array, insert_keyless
 from rowcall.queue.keys.holders import (
+    NO_KEYS,
     Holder,
     Keys,
     checked_key,
@@ -42,11 +45,15 @@ IN_PROCESS = "app"
 PARENT: ContextVar[int | None] = ContextVar("rowcall_parent", default=None)
 
 
+# Created once, because json.dumps creates one for every value.  Its text is part of stored fingerprints.
+FINGERPRINTED = json.JSONEncoder(sort_keys=True, default=datetime.isoformat)
+
+
 class Prepared(NamedTuple):
     """A checked request: the payload as JSON text, and the keys."""
 
     payload: str
-    keys: Keys = Keys()
+    keys: Keys = NO_KEYS
 
 
 class Options(TypedDict, total=False):
@@ -159,36 +166,38 @@ def enqueue_prepared(
 
 
 def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]) -> list[Enqueued]:
-    if len(requests) == 1:
+    keyless = all(request.keys == NO_KEYS for request in requests)
+    if len(requests) == 1 and not keyless:
         [request] = requests
         sql = statement_for(request.keys, columns["unique_mode"])
         rows = fetch_all(connection, sql, {**columns, "payload": request.payload, **request.keys._asdict()})
         try:
-            return outcomes_of(connection, requests, columns, rows)
+            return outcomes_of(connection, requests, columns, {1: rows[0]["id"]} if rows else {})
         except KeyTaken:
             # A caller that catches the conflict and continues must find its key as free as before.
             free_keys(connection, columns["key_owner"], [request.keys])
             raise
-    arrays = {
-        "payloads": [request.payload for request in requests],
-        **{f"{name}s": [getattr(request.keys, name) for request in requests] for name in Keys._fields},
-        "reserves": [reserves(request.keys, columns["unique_mode"]) for request in requests],
-    }
-    # Enqueue all runs or none, even for a caller that catches the conflict and continues.
-    with all_or_nothing(connection):
-        rows = fetch_all(connection, ENQUEUE_MANY, {**columns, **arrays})
-        return outcomes_of(connection, requests, columns, rows)
+    # Enqueue all runs or none, even for a caller that catches the error and continues.
+    with nullcontext() if len(requests) == 1 else all_or_nothing(connection):
+        if keyless:
+            payloads = [request.payload for request in requests]
+            return [Enqueued(run_id, replayed=False) for run_id in insert_keyless(connection, payloads, columns)]
+        keys = [{**one.keys._asdict(), "reserves": reserves(one.keys, columns["unique_mode"])} for one in requests]
+        sent = {"payloads": as_array([request.payload for request in requests]), "requests": stored(keys)}
+        [new] = fetch_all(connection, ENQUEUE_MANY, {**columns, **sent})
+        return outcomes_of(
+            connection, requests, columns, dict(zip(new["positions"] or (), new["ids"] or (), strict=True))
+        )
 
 
 def outcomes_of(
-    connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any], rows: Sequence[Row]
+    connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any], new: Mapping[int, int]
 ) -> list[Enqueued]:
-    """Return the outcome of each request, in order: `rows` are the new runs; the keys of the others are taken.
+    """Return the outcome of each request, in order: `new` maps positions, from 1, to new runs; other keys are taken.
 
     An idempotency key whose request gets the run that holds its natural key belongs to that run from now on, as if the
     run had been requested with it.
     """
-    new = {row["position"]: row["id"] for row in rows}
     left = [request.keys for position, request in enumerate(requests, 1) if position not in new]
     holders = find_holders(connection, columns["job_type"], columns["key_owner"], left)
     outcomes = []
@@ -248,6 +257,8 @@ def prepared(
     checked = declared.checked(payload)
     text = stored_text(checked)
     natural_key = natural_key_of(declared, checked) if natural else None
+    if natural_key is None and key is None:
+        return Prepared(text)
     same = fingerprint_of(declared.name, sent_of(checked, payload), options)
     return Prepared(text, Keys(natural_key, same if natural_key else None, checked_key(key), same if key else None))
 
@@ -271,7 +282,7 @@ def stored_text(payload: Mapping[str, Any]) -> str:
 
 def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> str:
     """Return the fingerprint of a request's content: the type, the payload as sent, and the options."""
-    text = json.dumps([subject, content, options], sort_keys=True, default=datetime.isoformat)
+    text = FINGERPRINTED.encode([subject, content, options])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -280,6 +291,8 @@ def sent_of(stored: Any, sent: Any) -> Any:
 
     A repeated request then has the same fingerprint, even if the schema has gained a field with a default.
     """
+    if stored == sent:
+        return stored
     if isinstance(stored, Mapping) and isinstance(sent, Mapping):
         return {name: sent_of(stored[name], value) for name, value in sent.items() if name in stored}
     if isinstance(stored, list) and isinstance(sent, Sequence) and len(stored) == len(sent):

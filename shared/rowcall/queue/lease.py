@@ -148,7 +148,8 @@ def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
     """Return the parameters for a statement on many runs: leases of one worker, each with a value as JSON text."""
     [worker] = {lease.worker for lease in leases}
     entries = [f'"{lease.key}": {value}' for lease, value in leases.items()]
-    run_ids = [lease.run_id for lease in leases]
+    # As text, because the server parses an SQL array of a thousand values one by one.
+    run_ids = "{" + ",".join(str(lease.run_id) for lease in leases) + "}"
     return {"worker": worker, "run_ids": run_ids, "lease_keys": "{" + ", ".join(entries) + "}"}
 
 

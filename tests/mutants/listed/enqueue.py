@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.mutant import at
+from tests.mutants.mutant import Mutant, at
 
 ENQUEUE = [
     *at(
@@ -26,7 +26,7 @@ ENQUEUE = [
         ("natural keys of every type are unique for ever", "%(unique_mode)s", "'ever'"),
         ("a key is not stored", "%(key)s", "NULL"),
         ("all callers share one namespace", "%(key_owner)s", "'app'"),
-        ("every run is due at once", "coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now())", "now()"),
+        ("every run is due at once", "{DUE_AT}", "now()"),
     ),
     *at(
         "keys/insert.py",
@@ -72,10 +72,10 @@ ENQUEUE = [
         ("enqueue_many reserves keys in one namespace", "SELECT key, %(key_owner)s", "SELECT key, 'app'"),
         ("keys are reserved in any order", 'ORDER BY key COLLATE pg_catalog."C", position ON', "ON"),
         ("enqueue_many: a run with a taken key is inserted", "THEN reserved.run_id IS NOT NULL", "THEN true"),
-        ("enqueue_many: a remembered key enqueues a run", "ELSE remembered.key IS NULL END", "ELSE true END"),
+        ("enqueue_many: a remembered key enqueues a run", "request.key IS NULL OR NOT EXISTS (", "true OR EXISTS ("),
         (
             "enqueue_many: a key that is remembered for another caller is taken",
-            "key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND ",
+            "kept.key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND ",
             "",
         ),
         ("enqueue_many does not store keys", "request.key, %(key_owner)s", "NULL, %(key_owner)s"),
@@ -88,11 +88,51 @@ ENQUEUE = [
         ("enqueue_many: all callers share one namespace", "request.key, %(key_owner)s", "request.key, 'app'"),
         ("natural keys are locked in any order", 'ORDER BY request.natural_key COLLATE pg_catalog."C", ', "ORDER BY "),
         ("keys are locked in the order of payloads", 'request.key COLLATE pg_catalog."C", ', ""),
+        ("enqueue_many makes every run due at once", "{DUE_AT}, %(max_attempts)s", "now(), %(max_attempts)s"),
+    ),
+    *at(
+        "keyless.py",
+        "INSERT",
         (
-            "enqueue_many makes every run due at once",
-            "coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now())",
-            "now()",
+            "without a key, a trace is stored as the creator",
+            "key_owner, created_by, trace_parent, status)",
+            "key_owner, trace_parent, created_by, status)",
         ),
+    ),
+    *at(
+        "keyless.py",
+        "OPTIONS",
+        ("without a key, every run is due at once", "{DUE_AT}", "now()"),
+        ("without a key, runs of every type exclude others for ever", "%(unique_mode)s", "'ever'"),
+        ("without a key, all callers are the app", "%(key_owner)s", "'app'"),
+    ),
+    *at(
+        "keyless.py",
+        "ENQUEUE_MANY_KEYLESS",
+        ("ids are in any order", "ORDER BY given.position", "ORDER BY given.position DESC"),
+        ("many runs wake nobody", "WHERE is_due LIMIT 1", "WHERE false LIMIT 1"),
+    ),
+    *at(
+        "keyless.py",
+        "_portions",
+        ("the last portion is lost", "if first < len(payloads):", "if False:"),
+        ("portions overlap", "first, characters = position, 0", "first, characters = position - 1, 0"),
+    ),
+    *(
+        Mutant(name, "shared/rowcall/job_types/plain.py", place, stands, instead)
+        for name, place, stands, instead in (
+            ("fields that must be there may be absent", "PlainPayloads", "self.required <= payload.keys()", "True"),
+            (
+                "plain values are not validated",
+                "PlainPayloads",
+                "for validator in plain.validators:",
+                "for validator in ():",
+            ),
+            ("numbers that are not finite are plain", "PlainPayloads", "not isfinite(value)", "False"),
+            ("defaults are left out", "_is_filled", "field.load_default is not missing", "False"),
+            ("a schema's own code is left out", "_has_code", "callable(value)", "False"),
+            ("a field's own code is left out", "_plain", "type(validator) not in VALIDATORS", "False"),
+        )
     ),
     *at(
         "enqueue.py",
@@ -175,7 +215,7 @@ ENQUEUE = [
     *at(
         "enqueue.py",
         "_enqueued",
-        ("after a conflict, enqueue_many keeps some runs", "with all_or_nothing(connection):", "if True:"),
+        ("after a conflict, enqueue_many keeps some runs", "if len(requests) == 1 else", "if True else"),
     ),
     *at(
         "enqueue.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -250,10 +251,10 @@ def test_what_happens_to_one_run_reaches_it_by_its_id(
 def test_enqueuing_finds_equal_keys_by_their_index(filled: PgConnection) -> None:
     keys = [None, "live:1", "old:1", *(f"new:{number}" for number in range(BATCH))]
     options = {"job_type": "noop", "queue": "large", "priority": 0, "run_at": None, "max_attempts": 10}
-    empty = dict.fromkeys([f"{name}s" for name in Keys._fields], [""] * len(keys))
     natural = [None, *(f"fact:{number}" for number in range(BATCH)), "live:1", "none"]
-    wanted = {**empty, "payloads": ["{}"] * len(keys), "keys": keys, "natural_keys": natural, "created_by": None}
-    options |= {"unique_mode": "ever", "key_owner": "app", "trace_parent": None, "reserves": [False] * len(keys)}
+    requests = [{"natural_key": one, "key": key, "reserves": False} for one, key in zip(natural, keys, strict=True)]
+    wanted = {"payloads": json.dumps([{}] * len(keys)), "requests": json.dumps(requests), "created_by": None}
+    options |= {"unique_mode": "ever", "key_owner": "app", "trace_parent": None}
     nodes = plan(filled, ENQUEUE_MANY, {**options, **wanted})
     inserts = {node["Relation Name"]: node for node in nodes if node.get("Operation") == "Insert"}
     insert = inserts["job_runs"]

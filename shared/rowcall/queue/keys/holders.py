@@ -62,6 +62,9 @@ class Keys(NamedTuple):
     request_fingerprint: str | None = None
 
 
+NO_KEYS = Keys()
+
+
 class Holder(NamedTuple):
     """A run that has a key, and the fingerprint stored with it."""
 

@@ -28,8 +28,10 @@ UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
 IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
 RESERVE = "INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)"
 
+DUE_AT = "coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now())"
+
 COLUMNS_OF_ONE = f"""%(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, %(priority)s,
-    coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+    {DUE_AT}, %(max_attempts)s,
     %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
     %(key)s, %(key_owner)s, %(request_fingerprint)s,
     %(created_by)s, %(trace_parent)s, '{Status.QUEUED}'"""
@@ -76,10 +78,11 @@ ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
     SELECT {NEXT_ID} AS id, given.*
     FROM ROWS FROM (
-        pg_catalog.unnest(%(payloads)s::pg_catalog.jsonb[]), pg_catalog.unnest(%(natural_keys)s::pg_catalog.text[]),
-        pg_catalog.unnest(%(content_fingerprints)s::pg_catalog.text[]), pg_catalog.unnest(%(keys)s::pg_catalog.text[]),
-        pg_catalog.unnest(%(request_fingerprints)s::pg_catalog.text[]),
-        pg_catalog.unnest(%(reserves)s::pg_catalog.bool[])
+        pg_catalog.jsonb_array_elements(%(payloads)s::pg_catalog.jsonb),
+        pg_catalog.jsonb_to_recordset(%(requests)s::pg_catalog.jsonb) AS (
+            natural_key pg_catalog.text, content_fingerprint pg_catalog.text, key pg_catalog.text,
+            request_fingerprint pg_catalog.text, reserves pg_catalog.bool
+        )
     ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, reserves, position)
     ORDER BY position
 ), reserved AS (
@@ -88,28 +91,28 @@ WITH request AS MATERIALIZED (
     ORDER BY key COLLATE pg_catalog."C", position
     ON CONFLICT DO NOTHING
     RETURNING run_id
-), remembered AS MATERIALIZED (
-    SELECT idempotency_key AS key FROM rowcall.request_keys
-    WHERE key_owner OPERATOR(pg_catalog.=) %(key_owner)s
-        AND idempotency_key OPERATOR(pg_catalog.=) ANY(%(keys)s::pg_catalog.text[])
 ), new AS (
 {INSERT}
 SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
-       coalesce(%(run_at)s::pg_catalog.timestamptz, pg_catalog.now()), %(max_attempts)s,
+       {DUE_AT}, %(max_attempts)s,
        request.natural_key, %(unique_mode)s, request.content_fingerprint,
        request.key, %(key_owner)s, request.request_fingerprint,
        %(created_by)s, %(trace_parent)s, '{Status.QUEUED}'
-FROM request
-    LEFT JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
-    LEFT JOIN remembered ON remembered.key OPERATOR(pg_catalog.=) request.key
-WHERE CASE WHEN request.reserves THEN reserved.run_id IS NOT NULL ELSE remembered.key IS NULL END
+FROM request LEFT JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
+WHERE CASE WHEN request.reserves THEN reserved.run_id IS NOT NULL ELSE request.key IS NULL OR NOT EXISTS (
+    SELECT FROM rowcall.request_keys AS kept
+    WHERE kept.key_owner OPERATOR(pg_catalog.=) %(key_owner)s
+        AND kept.idempotency_key OPERATOR(pg_catalog.=) request.key
+) END
 ORDER BY request.natural_key COLLATE pg_catalog."C", request.key COLLATE pg_catalog."C", request.position
 {UNLESS_A_KEY_IS_TAKEN}
 RETURNING id, {IS_DUE} AS is_due
 ), woken AS MATERIALIZED (
     SELECT rowcall.wake(%(queue)s, %(job_type)s) FROM new WHERE is_due LIMIT 1
 )
-SELECT new.id, request.position, (SELECT pg_catalog.count(*) FROM woken) AS woken
+SELECT pg_catalog.array_agg(new.id ORDER BY new.id) AS ids,
+    pg_catalog.array_agg(request.position ORDER BY new.id) AS positions,
+    (SELECT pg_catalog.count(*) FROM woken) AS woken
 FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 """
 

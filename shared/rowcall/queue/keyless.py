@@ -1,0 +1,70 @@
+"""Keyless: insert runs without any key, which need no comparison with other runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rowcall.base.database import Connection, fetch_all
+from rowcall.queue.keys.insert import DUE_AT, IS_DUE
+from rowcall.status import Status
+
+INSERT = """
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
+"""
+OPTIONS = f"""%(queue)s, %(priority)s, {DUE_AT}, %(max_attempts)s, %(unique_mode)s, %(key_owner)s, %(created_by)s,
+    %(trace_parent)s, '{Status.QUEUED}'"""
+
+# No ON CONFLICT: it would look into every unique index before it inserts a row.
+ENQUEUE_ONE_KEYLESS = f"""{INSERT}
+VALUES (%(job_type)s, %(payload)s::pg_catalog.jsonb, {OPTIONS})
+RETURNING id, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
+"""
+
+# The payloads are one JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are
+# assigned in the order of the payloads, so that the first one is claimed first.
+ENQUEUE_MANY_KEYLESS = f"""
+WITH new AS (
+{INSERT}
+SELECT %(job_type)s, given.payload, {OPTIONS}
+FROM pg_catalog.jsonb_array_elements(%(payloads)s::pg_catalog.jsonb) WITH ORDINALITY AS given(payload, position)
+ORDER BY given.position
+RETURNING id, {IS_DUE} AS is_due
+), woken AS MATERIALIZED (
+    SELECT rowcall.wake(%(queue)s, %(job_type)s) FROM new WHERE is_due LIMIT 1
+)
+SELECT pg_catalog.array_agg(id ORDER BY id) AS ids, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new
+"""
+
+# One statement inserts at most this many runs, and about this many characters of payloads: PostgreSQL refuses an array
+# of more than 256 MB, and keeps it in memory.
+RUNS_MOST = 2000
+CHARACTERS_MOST = 2**23
+
+
+def insert_keyless(connection: Connection, payloads: Sequence[str], columns: Mapping[str, Any]) -> Iterator[int]:
+    """Insert a run for each payload, which is JSON text, with these columns; yield their ids in order."""
+    if len(payloads) == 1:
+        yield fetch_all(connection, ENQUEUE_ONE_KEYLESS, {**columns, "payload": payloads[0]})[0]["id"]
+        return
+    for portion in _portions(payloads):
+        [new] = fetch_all(connection, ENQUEUE_MANY_KEYLESS, {**columns, "payloads": as_array(portion)})
+        yield from new["ids"]
+
+
+def as_array(payloads: Sequence[str]) -> str:
+    """Return the JSON array of these JSON texts."""
+    return f"[{', '.join(payloads)}]"
+
+
+def _portions(payloads: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Divide the payloads into those of one statement each."""
+    first, characters = 0, 0
+    for position, payload in enumerate(payloads):
+        if position - first == RUNS_MOST or (characters + len(payload) > CHARACTERS_MOST and position > first):
+            yield payloads[first:position]
+            first, characters = position, 0
+        characters += len(payload)
+    if first < len(payloads):
+        yield payloads[first:]
