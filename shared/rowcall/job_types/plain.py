@@ -28,7 +28,7 @@ PARTS = frozenset({"Meta", "opts", "__annotate__", "__annotate_func__"})
 
 # Marshmallow's settings of a field that change values or names, and the values that they have unless they are set.
 CHANGES = ("load_only", "dump_only", "attribute", "data_key", "as_string", "pre_load", "post_load")
-UNSET = (None, False, (), [])
+UNSET: tuple[object, ...] = (None, False, (), [])
 
 
 class Plain(NamedTuple):
