@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import psycopg2.errors
 import psycopg2.extensions
-import psycopg2.extras
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INERROR
 
 from rowcall.base.database.callers import Connection as Connection
@@ -218,9 +217,13 @@ def _leave_to_parent(pool: sqlalchemy.Engine) -> None:
 def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
     """Run one statement and return its rows, or an empty list if it returns none."""
     if isinstance(connection, PgConnection):
-        with connection.cursor(cursor_factory=psycopg2.extras.RealDictCursor) as cursor:
+        # Not the connection's own class of cursors, which an app may have set, nor RealDictCursor, which is slower.
+        with connection.cursor(cursor_factory=psycopg2.extensions.cursor) as cursor:
             _execute(cursor, connection, sql, parameters)
-            return [dict(row) for row in cursor.fetchall()] if cursor.description else []
+            if cursor.description is None:
+                return []
+            names = [column.name for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     if is_psycopg3(connection):
         return psycopg3_rows(connection, sql, parameters)
     # Not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
