@@ -21,6 +21,7 @@ from rowcall import JobType
 from rowcall.base import database
 from rowcall.base.database import all_or_nothing, fetch_all
 from rowcall.base.errors import KeyConflict, NaturalKeyConflict, NotAConnection, RowcallError, SchemaMismatch
+from rowcall.queue.keyless import RUNS_MOST
 from rowcall_migrations.migrate import migrate
 
 
@@ -30,6 +31,7 @@ class Welcome(Schema):
 
 
 WELCOME = JobType("shop_welcome", schema=Welcome, key=lambda payload: f"{payload['user_id']}")
+NOTE = replace(WELCOME, name="shop_note", key=None)
 LIVE = replace(WELCOME, name="shop_live", unique="live")
 
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
@@ -112,6 +114,16 @@ def test_a_run_is_there_with_the_callers_commit_and_not_without(held: Any, fresh
         "run_at": TOMORROW,
         "natural_key": "2",
     }
+
+
+def test_runs_without_keys_come_back_in_order(held: Any, fresh_url: str) -> None:
+    one = NOTE.enqueue(held, {"user_id": 0, "name": "one"}, created_by="web")
+    many = NOTE.enqueue_many(held, [{"user_id": number} for number in range(1, RUNS_MOST + 2)], run_at=TOMORROW)
+    held.commit()
+    inserted = runs(fresh_url)
+    assert [run["payload"]["user_id"] for run in inserted] == list(range(RUNS_MOST + 2))
+    assert [run["id"] for run in inserted] == [one.run_id, *(outcome.run_id for outcome in many)]
+    assert {run["run_at"] for run in inserted[1:]} == {TOMORROW}
 
 
 def test_keys_are_replayed_and_refused_alike(held: Any, fresh_url: str) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime
 from typing import Any
 
+import psycopg2
 import pytest
 import sqlalchemy
 import sqlalchemy.orm
@@ -18,6 +20,7 @@ from rowcall.base.errors import JobTypeUnknown, KeyConflict, RunInvalid
 from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
 from rowcall.queue.enqueue import PAYLOAD_BYTES
+from rowcall.queue.keyless import CHARACTERS_MOST, RUNS_MOST
 
 # now() is the start of the transaction, so this does not count what other tests of this module committed.
 ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at = now()"
@@ -146,6 +149,30 @@ def test_many_are_all_or_none_also_where_each_statement_commits_itself(
         enqueue_many(caller, "noop", [{"n": 1}, {"n": 2}], keys=[f"{kind}:free", f"{kind}:taken"])
     assert not enqueue_many(caller, "noop", [{"n": 1}, {"n": 2}], keys=[f"{kind}:free", None])[0].replayed
     caller.close()
+
+
+REFUSE_THE_LAST = f"""
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON rowcall.job_runs FOR EACH ROW
+    WHEN (NEW.payload = '{{"n": {RUNS_MOST}}}') EXECUTE FUNCTION refuse()
+"""
+
+
+def test_many_without_keys_are_all_or_none_also_where_each_statement_commits_itself(fresh_url: str) -> None:
+    with closing(database.connect(fresh_url)) as caller:
+        caller.autocommit = True
+        fetch_all(caller, REFUSE_THE_LAST)
+        with pytest.raises(psycopg2.errors.RaiseException):
+            enqueue_many(caller, "noop", [{"n": n} for n in range(RUNS_MOST + 1)])
+        assert fetch_value(caller, "SELECT count(*) FROM rowcall.job_runs") == 0
+
+
+def test_large_payloads_in_one_call_are_several_statements(connection: Connection) -> None:
+    text = "a" * 60_000
+    large = [{"n": n, "text": text} for n in range(2 * CHARACTERS_MOST // len(text) + 2)]
+    ids = [outcome.run_id for outcome in enqueue_many(connection, "noop", large)]
+    found = fetch_all(connection, "SELECT id FROM rowcall.job_runs WHERE created_at = now() ORDER BY payload -> 'n'")
+    assert [row["id"] for row in found] == ids
 
 
 def test_none_of_none_is_none(connection: Connection) -> None:
