@@ -38,6 +38,20 @@ def test_many_quick_runs_share_their_commits_and_round_trips(shop: Shop) -> None
     assert commits / RUNS <= 0.05
 
 
+VERSIONS = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relid = 'rowcall.job_runs'::regclass"
+
+
+def test_a_finished_run_leaves_two_dead_rows_and_its_claim_touches_no_index(shop: Shop) -> None:
+    with database.transaction(shop.url) as connection:
+        queue.enqueue_many(connection, "noop", [{"number": number} for number in range(RUNS)])
+    # Enqueued rows fill half of each page, so that nearly every claim finds room on its page.
+    assert f"succeeded {RUNS}" in rowcall(shop.environment, "worker", "once").stdout
+    [versions] = shop.sql(VERSIONS)
+    # A run that a worker gave back unbegun has two versions more.
+    assert 2 * RUNS <= versions["n_tup_upd"] <= 2.2 * RUNS
+    assert versions["n_tup_hot_upd"] >= 0.95 * RUNS
+
+
 @pytest.fixture
 def quiet_shop(environment: dict[str, str], tmp_path: Path) -> Iterator[Shop]:
     """Yield a shop on a separate server: the WAL position is per server, and other tests write on the shared one."""
