@@ -22,7 +22,7 @@ UNION ALL
 SELECT 'index', c.relname, pg_get_indexdef(indexrelid)
 FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relnamespace = to_regnamespace('rowcall')
 UNION ALL
-SELECT 'options', relname, array_to_string(reloptions, ',')
+SELECT 'options', relname, (SELECT string_agg(option, ',' ORDER BY option) FROM unnest(reloptions) AS option)
 FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace('rowcall')
 """
 

@@ -254,6 +254,9 @@ CREATE TABLE rowcall.page_views (
 # How often a worker sends a heartbeat; older code writes NULL.
 HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double precision"
 
+# A claimed row is longer than a queued one, so half a page has no room for the claims of the other half.
+ROOM_FOR_CLAIMS = "ALTER TABLE rowcall.job_runs SET (fillfactor = 40)"
+
 
 def upgrade() -> None:
     """Create what this revision adds, and replace the function.  Workers count the failures of the last days, too."""
@@ -270,10 +273,12 @@ def upgrade() -> None:
     op.execute(PAGE_VIEWS)
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
+    op.execute(ROOM_FOR_CLAIMS)
 
 
 def downgrade() -> None:
     """Drop these tables with their rows, and restore the function that guards the audit log."""
+    op.execute("ALTER TABLE rowcall.job_runs SET (fillfactor = 50)")
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)
     op.execute("ALTER TABLE rowcall.job_definitions DROP COLUMN ping_url")

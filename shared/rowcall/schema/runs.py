@@ -126,9 +126,9 @@ job_runs = Table(
     check("saved_bounded", f"octet_length((progress -> 'saved')::text) <= {KEPT_BYTES}"),
     check("attempts_bounded", "attempts BETWEEN 0 AND max_attempts AND max_attempts > 0"),
     info=storage(
-        # Half of each page stays free, so that a claim or a heartbeat finds space for the row's next version on the
-        # same page.
-        fillfactor=50,
+        # More than half of each page stays free, so that a claim or a heartbeat finds space for the row's next version
+        # on the same page; a claimed row is longer than a queued one.
+        fillfactor=40,
         # A sweep reads past the dead versions in job_runs_live until a vacuum removes them.  With the server's default,
         # a fifth of the table, there would be two million of them among ten million runs.
         autovacuum_vacuum_scale_factor=0.01,
