@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -299,4 +300,6 @@ def test_an_asynchronous_connection_is_refused(fresh_url: str) -> None:
             WELCOME.enqueue(wrong, {"user_id": 1})
 
     with pytest.raises(NotAConnection, match="an AsyncConnection: asynchronous connections cannot be used"):
-        asyncio.run(enqueued())
+        # In a thread of its own, because the browser of other tests leaves a running loop in this one.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lambda: asyncio.run(enqueued())).result()
