@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
+import platform
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import click
 
-from rowcall import queue
 from rowcall.base import settings
-from rowcall.base.database import PgConnection
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.bench import bare
+from tests.bench.costs import Cost, costs, many, many_with_keys, one_by_one
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
 from tests.bench.plans import compare_sizes
@@ -40,80 +42,101 @@ IMPORTS = (
 
 @click.command()
 @click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
-@click.option("--part", type=click.Choice(["all", "speed", "plans"]), default="all", help="What to measure.")
+@click.option("--part", type=click.Choice(["all", "costs", "speed", "plans"]), default="all", help="What to measure.")
 def main(runs: int, part: str) -> None:
-    """Measure how fast Rowcall is beside bare SQL (speed), and what API and page read of large tables (plans)."""
-    if part != "plans":
-        measure_speed(runs)
-    if part != "speed":
+    """Measure what a run costs (costs), how fast Rowcall is beside bare SQL (speed), and what API and page read of
+    large tables (plans)."""
+    if part in {"all", "costs", "speed"}:
+        with bench_server() as bench:
+            if part != "speed":
+                measure_costs(bench, runs)
+            if part != "costs":
+                measure_speed(bench, runs)
+    if part in {"all", "plans"}:
         os.environ["ROWCALL_APP"] = "rowcall_example"  # the screens show its job types
         catalogue.cache_clear()
         compare_sizes()
 
 
-def measure_speed(runs: int) -> None:
-    """Measure Rowcall beside bare SQL, on a local server of its own that waits for the disk as in production."""
+@contextmanager
+def bench_server() -> Iterator[Bench]:
+    """Start a local server of its own, which waits for the disk as in production."""
     source = settings.read().postgres or "auto"
     with tempfile.TemporaryDirectory() as home, open_server(Path(home), source) as server:
-        click.echo(f"PostgreSQL {server.version} ({server.source}), {runs} runs of each, in turns")
+        click.echo(f"PostgreSQL {server.version} ({server.source}), Python {platform.python_version()}")
         migrate(let_do_all(Path(home), server.url), lock_timeout=3)
-        bench = Bench(server.url)
-        # In turns, so that a busy neighbour slows both.
-        compare(
-            f"drain {DRAINED} noop runs, runs/s",
-            runs,
-            bench.bare_drain,
-            one=lambda: bench.drain(1),
-            two=lambda: bench.drain(2),
-        )
-        compare(
-            f"enqueue {ONE_BY_ONE} one by one, rows/s",
-            runs,
-            lambda: bench.insert(ONE_BY_ONE, bare.insert_one_by_one),
-            enqueue=lambda: bench.insert(ONE_BY_ONE, enqueue_one_by_one),
-        )
-        compare(
-            f"enqueue {AT_ONCE} in one call, rows/s",
-            runs,
-            lambda: bench.insert(AT_ONCE, bare.insert_many),
-            enqueue_many=lambda: bench.insert(AT_ONCE, enqueue_many),
-        )
-        compare(
-            f"enqueue one by one, {ENQUEUERS} at the same time, commits/s",
-            runs,
-            lambda: bench.enqueuers(notifies=False),
-            "no worker",
-            none=bench.enqueuers,
-            other=lambda: bench.enqueuers("--queues", "other"),
-        )
-        compare(
-            f"the same beside a worker of this queue, which polls or sleeps, {ENQUEUERS} at the same time, commits/s",
-            runs,
-            lambda: bench.enqueuers("--queues", "default", notifies=False),
-            "polling",
-            sleeping=lambda: bench.enqueuers("--queues", "default"),
-        )
-        compare(
-            f"drain {DRAINED} noop runs beside what a claim does not take, runs/s",
-            runs,
-            lambda: bench.drain(1),
-            "nothing",
-            snapshot=bench.drain_under_a_snapshot,
-            unserved=lambda: bench.drain(1, UNSERVED),
-            queues=lambda: bench.drain(1, QUEUES),
-        )
-        compare(
-            f"drain {DRAINED} noop runs beside {WAITERS} requests that wait, or {FOLLOWERS} readers of events, runs/s",
-            runs,
-            lambda: bench.drain(1, AWAITED),
-            "nobody",
-            waiting=lambda: bench.drain(1, AWAITED, waiting),
-            following=lambda: bench.drain(1, AWAITED, following),
-        )
-        compare_imports(runs)
-        compare(
-            "idle pick-up, commit to the claimed row or the handler, ms", runs, bench.bare_pickup, worker=bench.pickup
-        )
+        yield Bench(server.url)
+
+
+def measure_costs(bench: Bench, runs: int) -> None:
+    """Print CPU time and WAL of each run: medians, in turns."""
+    found: dict[str, list[Cost]] = defaultdict(list)
+    for _ in range(runs):
+        for name, measured in costs(bench):
+            found[name].append(measured())
+    click.echo(f"\nfor each run, medians of {runs}{'':26}program us  server us  WAL bytes")
+    for name, raw in found.items():
+        program, server, wal = (statistics.median(values) for values in zip(*raw, strict=True))
+        click.echo(f"  {name:50} {program:11,.1f} {server:10,.1f} {wal:10,.0f}")
+
+
+def measure_speed(bench: Bench, runs: int) -> None:
+    """Measure Rowcall beside bare SQL."""
+    # In turns, so that a busy neighbour slows both.
+    compare(
+        f"drain {DRAINED} noop runs, runs/s",
+        runs,
+        bench.bare_drain,
+        one=lambda: bench.drain(1),
+        two=lambda: bench.drain(2),
+    )
+    compare(
+        f"enqueue {ONE_BY_ONE} one by one, rows/s",
+        runs,
+        lambda: bench.insert(ONE_BY_ONE, bare.insert_one_by_one),
+        enqueue=lambda: bench.insert(ONE_BY_ONE, one_by_one),
+    )
+    compare(
+        f"enqueue {AT_ONCE} in one call, rows/s",
+        runs,
+        lambda: bench.insert(AT_ONCE, bare.insert_many),
+        enqueue_many=lambda: bench.insert(AT_ONCE, many),
+        with_keys=lambda: bench.insert(AT_ONCE, many_with_keys),
+    )
+    compare(
+        f"enqueue one by one, {ENQUEUERS} at the same time, commits/s",
+        runs,
+        lambda: bench.enqueuers(notifies=False),
+        "no worker",
+        none=bench.enqueuers,
+        other=lambda: bench.enqueuers("--queues", "other"),
+    )
+    compare(
+        f"the same beside a worker of this queue, which polls or sleeps, {ENQUEUERS} at the same time, commits/s",
+        runs,
+        lambda: bench.enqueuers("--queues", "default", notifies=False),
+        "polling",
+        sleeping=lambda: bench.enqueuers("--queues", "default"),
+    )
+    compare(
+        f"drain {DRAINED} noop runs beside what a claim does not take, runs/s",
+        runs,
+        lambda: bench.drain(1),
+        "nothing",
+        snapshot=bench.drain_under_a_snapshot,
+        unserved=lambda: bench.drain(1, UNSERVED),
+        queues=lambda: bench.drain(1, QUEUES),
+    )
+    compare(
+        f"drain {DRAINED} noop runs beside {WAITERS} requests that wait, or {FOLLOWERS} readers of events, runs/s",
+        runs,
+        lambda: bench.drain(1, AWAITED),
+        "nobody",
+        waiting=lambda: bench.drain(1, AWAITED, waiting),
+        following=lambda: bench.drain(1, AWAITED, following),
+    )
+    compare_imports(runs)
+    compare("idle pick-up, commit to the claimed row or the handler, ms", runs, bench.bare_pickup, worker=bench.pickup)
 
 
 def compare(title: str, runs: int, yardstick: Figure, against: str = "bare", **measured: Figure) -> None:
@@ -146,19 +169,6 @@ def import_milliseconds(statement: str) -> float:
     """Return the CPU time of an import, without the interpreter's start."""
     script = f"import time; began = time.process_time(); {statement}; print((time.process_time() - began) * 1000)"
     return float(subprocess.check_output([sys.executable, "-c", script]))
-
-
-def enqueue_one_by_one(connection: PgConnection, count: int) -> None:
-    """Enqueue runs as an app would, with one call and one commit each."""
-    for number in range(count):
-        queue.enqueue(connection, "noop", {"user_id": number})
-
-
-def enqueue_many(connection: PgConnection, count: int) -> None:
-    """Enqueue runs as an app would, in one transaction."""
-    connection.autocommit = False
-    with connection:
-        queue.enqueue_many(connection, "noop", [{"user_id": number} for number in range(count)])
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ class Bench:
 
     def bare_drain(self) -> float:
         """Return runs per second of the bare loop."""
-        self._fill(DRAINED)
-        connection = self._connect()
+        self.fill(DRAINED)
+        connection = self.connect()
         started = time.monotonic()
         done = bare.drain(connection)
         rate = done / (time.monotonic() - started)
@@ -75,13 +75,13 @@ class Bench:
         """Return runs per second of one process, while an old snapshot keeps the dead rows of two earlier drains."""
         reader = database.connect(self._url, "rowcall bench")
         reader.set_session(isolation_level="REPEATABLE READ")
-        self._fill(0)
+        self.fill(0)
         database.fetch_all(reader, "SELECT count(*) FROM rowcall.job_runs")
-        connection = self._connect()
+        connection = self.connect()
         for _ in range(3):
             database.fetch_all(connection, MORE, {"count": DRAINED})
             began = database.fetch_value(connection, "SELECT now()")
-            self._start("worker", "once").communicate()
+            self.start("worker", "once").communicate()
         span = database.fetch_all(connection, f"{SPAN} AND started_at >= %(began)s", {"began": began})[0]
         connection.close()
         reader.close()
@@ -90,12 +90,12 @@ class Bench:
 
     def drain(self, processes: int, before: str = "", beside: Beside | None = None) -> float:
         """Return runs per second of whole worker processes, with these rows in front of the runs, beside something."""
-        self._fill(DRAINED, before)
+        self.fill(DRAINED, before)
         with beside(self._url) if beside else nullcontext():
-            workers = [self._start("worker", "once") for _ in range(processes)]
+            workers = [self.start("worker", "once") for _ in range(processes)]
             for worker in workers:
                 worker.communicate()
-        connection = self._connect()
+        connection = self.connect()
         span = database.fetch_all(connection, SPAN)[0]
         connection.close()
         assert span["finished"] == DRAINED
@@ -103,8 +103,8 @@ class Bench:
 
     def insert(self, count: int, insert: Callable[[PgConnection, int], None]) -> float:
         """Return rows per second of this way to insert them."""
-        self._fill(0)
-        connection = self._connect()
+        self.fill(0)
+        connection = self.connect()
         started = time.monotonic()
         insert(connection, count)
         rate = count / (time.monotonic() - started)
@@ -116,10 +116,10 @@ class Bench:
 
         Without `notifies`, the statement wakes no worker, and the worker polls.
         """
-        self._fill(0)
-        connection = self._connect()
+        self.fill(0)
+        connection = self.connect()
         settings = {} if notifies else {"ROWCALL_POLL": "0.01"}
-        idle = self._start("worker", "run", *worker, **settings) if worker else None
+        idle = self.start("worker", "run", *worker, **settings) if worker else None
         asleep = "SELECT count(*) FROM rowcall.workers WHERE sleeps_until > now()"
         if idle is not None:
             wait_until(lambda: database.fetch_value(connection, asleep), "the worker sleeps")
@@ -143,7 +143,7 @@ class Bench:
         return rate
 
     def _enqueue(self) -> None:
-        connection = self._connect()
+        connection = self.connect()
         for number in range(ENQUEUED_EACH):
             queue.enqueue(connection, "noop", {"user_id": number})
         connection.close()
@@ -152,8 +152,8 @@ class Bench:
         """Return the median milliseconds from commit to claim by the bare loop, which listens."""
         taken: dict[int, float] = {}
         stopped = threading.Event()
-        self._fill(0)
-        listening = self._connect()
+        self.fill(0)
+        listening = self.connect()
         register(listening, Registration("bare", "bench", 0, "0", None, ["shop_clock"], 1))
         fall_asleep(listening, "bare", 3600)
         thread = threading.Thread(target=bare.listen, args=(listening, taken.__setitem__, stopped.is_set))
@@ -168,9 +168,9 @@ class Bench:
 
     def pickup(self) -> float:
         """Return the median milliseconds from commit to the first line of an idle worker's handler."""
-        self._fill(0)
-        worker = self._start("worker", "run")
-        connection = self._connect()
+        self.fill(0)
+        worker = self.start("worker", "run")
+        connection = self.connect()
         serving = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'rowcall worker notifier%'"
         wait_until(lambda: database.fetch_value(connection, serving), "the worker listens")
         asked = self._ask_slowly()
@@ -185,7 +185,7 @@ class Bench:
     def _ask_slowly(self) -> dict[int, float]:
         """Enqueue runs with pauses in which the worker becomes idle; return run id -> commit time."""
         asked = {}
-        connection = self._connect()
+        connection = self.connect()
         for number in range(PICKUPS):
             time.sleep(PICKUP_PAUSE_SECONDS)  # the worker must be waiting when the next run comes
             outcome = queue.enqueue(connection, "shop_clock", {"order_id": number})
@@ -193,19 +193,22 @@ class Bench:
         connection.close()
         return asked
 
-    def _fill(self, count: int, before: str = "") -> None:
-        connection = self._connect()
+    def fill(self, count: int, before: str = "") -> None:
+        """Empty the tables, and insert these rows and then this many due runs."""
+        connection = self.connect()
         database.fetch_all(connection, f"TRUNCATE rowcall.job_runs CASCADE; {before}; {MORE}", {"count": count})
         database.fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
         database.fetch_all(connection, "CHECKPOINT")
         connection.close()
 
-    def _connect(self) -> PgConnection:
+    def connect(self) -> PgConnection:
+        """Connect as an app does, in autocommit."""
         connection = database.connect(self._url, "rowcall bench")
         connection.autocommit = True
         return connection
 
-    def _start(self, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
+    def start(self, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
+        """Start a command of Rowcall."""
         environment = {**os.environ, "DATABASE_URL": self._url, **settings}
         return subprocess.Popen(
             own_command(*arguments), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -60,6 +60,7 @@ SENTENCES = (
     "tests/alerts/test_incidents.py",
     "tests/alerts/test_conditions.py",
     "tests/alerts/test_pings.py",
+    "tests/core/unit/test_plain_payloads.py",
 )
 MODEL = f"{FOLDER}model/test_model.py"
 
@@ -68,6 +69,8 @@ OWN_TESTS = {
     "claim_limited": "limits",
     "holders": "remembered_keys",
     "insert": "remembered_keys",
+    "keyless": "enqueue",
+    "plain": "plain_payloads",
     "sleepers": "sleep",
     "actions": "batches",
     "attempts": "count",

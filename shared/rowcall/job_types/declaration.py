@@ -161,8 +161,8 @@ class JobType:
             kind = type(payload).__name__
             raise RunInvalid({"payload": f"must be an object (a dict of names and values), and is of type {kind}"})
         try:
-            if self._plain is not None and self._plain.has(payload):
-                return dict(payload)
+            if self._plain is not None and (completed := self._plain.completed(payload)) is not None:
+                return completed
             schema = self._schema
             refuse_mistaken(schema, payload)
             loaded = schema.load(payload)

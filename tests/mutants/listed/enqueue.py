@@ -130,6 +130,7 @@ ENQUEUE = [
             ),
             ("numbers that are not finite are plain", "PlainPayloads", "not isfinite(value)", "False"),
             ("defaults are left out", "_is_filled", "field.load_default is not missing", "False"),
+            ("defaults of any type are stored", "_has_default", "type(field.load_default) in (", "True or (None) in ("),
             ("a schema's own code is left out", "_has_code", "callable(value)", "False"),
             ("a field's own code is left out", "_plain", "type(validator) not in VALIDATORS", "False"),
         )

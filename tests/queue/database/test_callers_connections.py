@@ -299,7 +299,7 @@ def test_an_asynchronous_connection_is_refused(fresh_url: str) -> None:
             wrong: Any = connection
             WELCOME.enqueue(wrong, {"user_id": 1})
 
-    with pytest.raises(NotAConnection, match="an AsyncConnection: asynchronous connections cannot be used"):
-        # In a thread of its own, because the browser of other tests leaves a running loop in this one.
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(lambda: asyncio.run(enqueued())).result()
+    refused = pytest.raises(NotAConnection, match="an AsyncConnection: asynchronous connections cannot be used")
+    # In a thread of its own, because the browser of other tests leaves a running loop in this one.
+    with ThreadPoolExecutor(1) as pool, refused:
+        pool.submit(lambda: asyncio.run(enqueued())).result()

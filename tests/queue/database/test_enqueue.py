@@ -17,6 +17,8 @@ from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import Connection, fetch_all, fetch_value
 from rowcall.base.errors import JobTypeUnknown, KeyConflict, RunInvalid
+from rowcall.job_types import JobType
+from rowcall.job_types.builtin import AnyPayload
 from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
 from rowcall.queue.enqueue import PAYLOAD_BYTES
@@ -165,6 +167,21 @@ def test_many_without_keys_are_all_or_none_also_where_each_statement_commits_its
         with pytest.raises(psycopg2.errors.RaiseException):
             enqueue_many(caller, "noop", [{"n": n} for n in range(RUNS_MOST + 1)])
         assert fetch_value(caller, "SELECT count(*) FROM rowcall.job_runs") == 0
+
+
+def test_a_run_without_keys_has_the_columns_of_its_type_and_its_request(connection: Connection) -> None:
+    live = JobType("shop_live", schema=AnyPayload, unique="live", queue="mail", max_attempts=3)
+    options: Any = {
+        "key_owner": "api:shop",
+        "created_by": "web",
+        "priority": -7,
+        "run_at": datetime(2100, 1, 1, tzinfo=UTC),
+    }
+    outcomes = [enqueue(connection, live, {}, **options), *enqueue_many(connection, live, [{}, {}], **options)]
+    columns = "job_type, queue, max_attempts, unique_mode, key_owner, created_by, priority, run_at, status"
+    rows = fetch_all(connection, f"SELECT {columns} FROM rowcall.job_runs WHERE created_at = now()")
+    asked = {**options, "job_type": "shop_live", "queue": "mail", "max_attempts": 3, "unique_mode": "live"}
+    assert rows == [{**asked, "status": "queued"}] * len(outcomes)
 
 
 def test_large_payloads_in_one_call_are_several_statements(connection: Connection) -> None:
