@@ -126,12 +126,12 @@ def look_for_a_mail(hand: Hand, _: Filled, __: PgConnection) -> None:
 
 
 TASKS: dict[str, Do] = {
-    "See why runs wait: their queue is paused": see_why_runs_wait,
+    "See why runs are waiting: their queue is paused": see_why_runs_wait,
     "Find the run about an invoice by its payload": find_a_run,
     "Read the error and the stack of the newest failure": read_a_stack,
     "Retry a dead run": retry_a_run,
     "Retry all runs that died of one error": retry_a_group,
-    "Cancel a run that waits": cancel_a_run,
+    "Cancel a waiting run": cancel_a_run,
     "Pause a schedule": pause_a_schedule,
     "Run a schedule's job now": run_a_schedule_now,
     "Pause a queue": pause_a_queue,
