@@ -219,7 +219,7 @@ WHERE id = :'definition_id' RETURNING *;
 ROLLBACK;
 
 -- rowcall.definitions.store: RESUME
--- Continues from now: nominal times during the pause do not run, even if they are still undecided.
+-- Continues from now: nominal times during the pause do not run, even if they are still unprocessed.
 \set next_run_at '2027-01-05T12:00:00+00:00'
 \set definition_id '1'
 BEGIN;
@@ -345,7 +345,7 @@ WHERE next_run_at < now() - interval '150.0 seconds' ORDER BY next_run_at, name 
 ROLLBACK;
 
 -- rowcall.definitions.tick: NEXT_DUE
--- The seconds until the next nominal time, without the definitions that this process recently failed to decide.
+-- The seconds until the next nominal time, without the definitions that this process recently failed to process.
 \set job_types '{"noop"}'
 \set resting_ids '{"2"}'
 \set resting_revisions '{"1"}'

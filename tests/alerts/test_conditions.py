@@ -1,4 +1,4 @@
-"""Conditions: when each alert is true, and of what."""
+"""Conditions: when each alert fires, and for what."""
 
 from __future__ import annotations
 

@@ -156,10 +156,10 @@ def test_the_first_worker_after_a_silence_tells_of_it_and_that_it_is_over(shop: 
     shop.sql("UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '10 min'")
     later(shop, "10 min")
     once(shop)
-    assert subjects(mail) == ["[Rowcall production] no worker ticked the schedules"]
+    assert subjects(mail) == ["[Rowcall production] no worker evaluated the schedules"]
     later(shop, "6 min")
     once(shop)
-    assert subjects(mail)[1:] == ["[Rowcall production] ended: workers tick the schedules again"]
+    assert subjects(mail)[1:] == ["[Rowcall production] ended: workers evaluate the schedules again"]
 
 
 def test_a_test_arrives(shop: Shop, mail: MailServer, chat: WebServer) -> None:

@@ -88,12 +88,12 @@ def test_doctor_says_whether_a_switch_is_set_and_when_its_last_ping_finished(
     assert unset.startswith("not set: nobody notices if everything stops working")
     switched = {**well, "ROWCALL_PING_URL": "https://hc-ping.com/0b5c1f7a"}
     [(_, never)] = found(switched, "dead man's switch")
-    assert never == "hc-ping.com will be called each minute; no ping has finished yet"
+    assert never == "hc-ping.com will be called every minute; no ping has finished yet"
     with database.transaction(fresh_url) as connection:
         fetch_all(connection, "INSERT INTO rowcall.pings (definition_id, finished_at) VALUES (0, now())")
     [(good, lately)] = found(switched, "dead man's switch")
     assert good
-    assert lately.startswith("hc-ping.com is called each minute; the last ping finished at 2")
+    assert lately.startswith("hc-ping.com is called every minute; the last ping finished at 2")
     with database.transaction(fresh_url) as connection:
         fetch_all(connection, "UPDATE rowcall.pings SET finished_at = '2026-01-05 12:00+00'")
     [(good, since)] = found(switched, "dead man's switch")

@@ -113,7 +113,7 @@ def test_a_schedule_whose_type_no_worker_knows(environment: dict[str, str], fres
     assert rowcall({**environment, "DATABASE_URL": fresh_url}, "worker", "once").returncode == 0
     _, found = findings({**environment, "DATABASE_URL": fresh_url})
     assert not found["schedules"]["good"]
-    assert "overdue and undecided: lonely (of_a_newer_version)" in found["schedules"]["message"]
+    assert "overdue and not yet processed: lonely (of_a_newer_version)" in found["schedules"]["message"]
 
 
 def test_a_wrong_database_url(well: dict[str, str]) -> None:

@@ -151,17 +151,17 @@ def test_dead_runs(working: PgConnection, number: int, words: str) -> None:
 def test_a_silent_tick(working: PgConnection) -> None:
     scheduled(working, "nightly")
     fetch_all(working, TICK, {"age": "20 minutes"})
-    assert sentences(working) == ["No nominal time has been decided for 20 min: no worker ticks."]
+    assert sentences(working) == ["No nominal time has been processed for 20 min: no worker ticks."]
     fetch_all(working, OVERDUE)
     assert sentences(working) == [
-        "No nominal time has been decided for 20 min: no worker ticks, and 1 definition is overdue."
+        "No nominal time has been processed for 20 min: no worker ticks, and 1 definition is overdue."
     ]
 
 
 def test_a_tick_that_never_was(working: PgConnection) -> None:
     scheduled(working, "nightly")
     fetch_all(working, "UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '1 hour', worker = NULL")
-    assert sentences(working) == ["No nominal time has been decided yet: no worker has ever ticked."]
+    assert sentences(working) == ["No nominal time has been processed yet: no worker has ever ticked."]
 
 
 @pytest.mark.parametrize(("names", "words"), [(["a"], "1 definition is"), (["a", "b"], "2 definitions are")])

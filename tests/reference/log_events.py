@@ -37,8 +37,8 @@ MEANINGS = {
     LogEvent.RUN_LOG_REFUSED: "The lines that handlers logged could not be stored; see the error. The runs themselves"
     " are not affected.",
     LogEvent.ALERTS_REFUSED: "Alerts could not be checked; see the error. This worker tries again after five minutes.",
-    LogEvent.INCIDENT_OPENED: "An alert became true; its receivers get a message.",
-    LogEvent.INCIDENT_ENDED: "An alert has not been true for five minutes; its receivers get a message.",
+    LogEvent.INCIDENT_OPENED: "An alert fired; its receivers get a message.",
+    LogEvent.INCIDENT_ENDED: "An alert's condition has not held for five minutes; its receivers get a message.",
     LogEvent.PINGS_REFUSED: "Pings could not be enqueued; see the error. This worker tries again after five minutes.",
     LogEvent.PING_FAILED: "A service that expects pings could not be reached, or refused one; see the error.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
@@ -48,9 +48,10 @@ MEANINGS = {
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",
     LogEvent.LEASE_EXPIRED: "A lease ended without a heartbeat: its worker died, hung or lost its connection.",
     LogEvent.LEASE_LOST: "This worker no longer holds the lease; its writes are refused.",
-    LogEvent.SCHEDULE_BROKEN: "The next nominal time of a definition cannot be decided; other definitions continue.",
+    LogEvent.SCHEDULE_BROKEN: "The worker cannot process the next nominal time of a definition, because its content is"
+    " invalid or its job type's code fails; other definitions continue.",
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",
-    LogEvent.SCHEDULE_TICKED: "A tick decided nominal times; `enqueued`, `skipped` and `missed` say how many.",
+    LogEvent.SCHEDULE_TICKED: "A tick processed nominal times; `enqueued`, `skipped` and `missed` say how many.",
     LogEvent.TRACES_DISTURBED: "OpenTelemetry reports a problem, such as an unreachable collector; runs are not"
     " affected. Each of its modules is logged every five minutes at most.",
     LogEvent.TRACES_UNAVAILABLE: "A collector is set, but the packages of the extra `otel` are missing or refuse an"

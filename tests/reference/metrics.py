@@ -23,7 +23,7 @@ def page() -> str:
         "",
         "## Metrics of the API",
         "",
-        "`GET /metrics` serves these gauges in the format of Prometheus, to a key with the scope `read`, or to",
+        "`GET /metrics` serves these gauges in the Prometheus format, to a key with the scope `read`, or to",
         "everyone if `ROWCALL_METRICS_PUBLIC` is on.",
         "",
         *_listed(rows),

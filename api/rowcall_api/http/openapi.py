@@ -43,7 +43,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     },
     "ETag": {
         "description": "Changes with every change that matters to an operator, but not with heartbeats, progress or"
-        " ticks of the schedules.",
+        " ticks.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -193,8 +193,8 @@ COMMON = (
     Common(
         422,
         "Invalid",
-        "A value is invalid: `errors` points to it and says why. Or a key belongs to a run or an operation with"
-        " different content: `detail` names it.",
+        "A value is invalid: `errors` points to it and says why. Or an idempotency key or a natural key"
+        " is already in use by a run or an operation with different content: `detail` names that run or operation.",
     ),
     Common(
         429,

@@ -115,7 +115,7 @@ def _schedules(stats: Row) -> Iterator[Finding]:
             else "yet: no worker has ever ticked"
         )
         late = f", and {_definitions(overdue)} overdue" if overdue else ""
-        yield Finding("bad", f"No nominal time has been decided {since}{late}.", _to("page.workers"))
+        yield Finding("bad", f"No nominal time has been processed {since}{late}.", _to("page.workers"))
     elif overdue:
         yield Finding("bad", f"{_definitions(overdue)} overdue: see why.", _to("page.definitions"))
 

@@ -1,4 +1,4 @@
-"""/metrics: the figures of /v1/stats in Prometheus' format."""
+"""/metrics: the figures of /v1/stats in the Prometheus format."""
 
 from __future__ import annotations
 
@@ -64,8 +64,9 @@ OF_A_QUEUE = (
 )
 
 QUEUES_UNLISTED = (
-    f"How many queues are left out. The metrics show at most {QUEUES_MOST}: first queues of job types and operators,"
-    " then those that have waited longest. Alert above 0: something creates queue names."
+    f"How many queues are left out. At most {QUEUES_MOST} are shown: first the queues that job types declare or"
+    " operators created, then those whose oldest due run has waited longest. Alert above 0: something creates"
+    " queue names."
 )
 
 EFFECTS_UNKNOWN = (
@@ -83,8 +84,8 @@ OF_THE_WHOLE = (
     Gauge(
         "rowcall_runs_dead_last_day",
         "Runs that became dead within the last day and still are, at most 1000; only the day's latest"
-        f" {EXAMINED_MOST:,} failed attempts are examined. Alert above 0: each waits for an operator, and `rowcall runs"
-        " list --status dead` shows them.",
+        f" {EXAMINED_MOST:,} failed attempts are examined. Alert above 0: each is waiting for an operator, and `rowcall"
+        " runs list --status dead` shows them.",
         lambda figures: figures["runs_dead_last_day"],
     ),
     Gauge(
@@ -100,14 +101,14 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_definitions_overdue",
-        "Definitions with a nominal time that has been due and undecided for more than 150 seconds, at most 1000. Alert"
-        " above 0: no worker ticks, none knows the job type, or the schedule is broken, as the log says.",
+        "Definitions with a nominal time that no worker has processed for more than 150 seconds after it was due, at"
+        " most 1000. Alert above 0: no worker ticks, none knows the job type, or the schedule is broken, as the log"
+        " says.",
         lambda figures: figures["definitions"]["overdue"],
     ),
     Gauge(
         "rowcall_schedule_tick_age_seconds",
-        "Seconds since the last successful tick of the schedules. Alert above 150: no worker is running, and cron"
-        " starts none.",
+        "Seconds since the last successful tick. Alert above 150: no worker is running, and cron starts none.",
         lambda figures: figures["tick"]["age_seconds"],
     ),
 )

@@ -26,7 +26,7 @@ def alive() -> dict[str, str]:
 def ready() -> tuple[dict[str, Any], dict[str, str]]:
     """Report that the database is reachable and writable and has the expected schema, or return a problem document.
 
-    If no worker ticks the schedules, the API stays in service but reports `degraded`.  A header tells `rowcall doctor`
+    If no worker ticks, the API stays in service but reports `degraded`.  A header tells `rowcall doctor`
     whether this is the API of its database; anybody may read it, so it is a hash.
     """
     with transaction() as connection:

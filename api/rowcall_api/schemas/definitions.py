@@ -34,7 +34,7 @@ class StateSchema(Schema):
         metadata={"description": "Where its content comes from: a file, the code or the API."},
     )
     next_run_at = fields.AwareDateTime(
-        dump_only=True, allow_none=True, metadata={"description": "The next nominal time to decide."}
+        dump_only=True, allow_none=True, metadata={"description": "The next nominal time to be processed."}
     )
     paused_at = fields.AwareDateTime(dump_only=True, allow_none=True)
     created_at = fields.AwareDateTime(dump_only=True)

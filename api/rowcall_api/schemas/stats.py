@@ -34,19 +34,19 @@ class DefinitionStatsSchema(Schema):
 
     paused = _count("Paused definitions, which enqueue nothing.")
     overdue = _count(
-        "Definitions with a nominal time that has been due and undecided for more than 150 seconds: no worker ticks,"
-        " none knows the job type, or the schedule is broken."
+        "Definitions with a nominal time that no worker has processed for more than 150 seconds after it was due: no"
+        " worker ticks, none knows the job type, or the schedule is broken."
     )
 
 
 class TickSchema(Schema):
-    """The last successful tick of the schedules."""
+    """The last successful tick."""
 
     ticked_at = fields.AwareDateTime()
     worker = fields.String(allow_none=True)
     age_seconds = fields.Float()
     silent = fields.Boolean(
-        metadata={"description": "True if schedules exist and this tick is too old: no worker ticks them."}
+        metadata={"description": "True if schedules exist and this tick is too old: no worker ticks."}
     )
 
 

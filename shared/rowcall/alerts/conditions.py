@@ -1,4 +1,4 @@
-"""The conditions: each finds the subjects for which an alert is true now, with the figures that its message needs."""
+"""The conditions: each finds the subjects for which an alert is active now, with the figures that its message needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Alert(StrEnum):
 
 
 class Active(NamedTuple):
-    """An alert that is true now; `details` are JSON."""
+    """An alert that is active now; `details` are JSON."""
 
     alert: Alert
     subject: str
@@ -200,7 +200,7 @@ CONDITIONS: Mapping[Alert, Condition] = {
 
 
 def true_now(connection: Connection, alerts: frozenset[Alert], limits: Limits) -> list[Active]:
-    """Return what is true now among these alerts, for at most SUBJECTS_MOST subjects of each."""
+    """Return what is active now among these alerts, for at most SUBJECTS_MOST subjects of each."""
     return [
         Active(alert, subject, details)
         for alert, condition in CONDITIONS.items()

@@ -12,7 +12,7 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 # All workers of an app together check this often.
 CHECK_SECONDS = 30
 
-# An incident ends when its alert has not been true for this long: an alert that comes and goes is reported once.
+# An incident ends when its alert's condition has not held for this long: an alert that comes and goes is reported once.
 CALM = "interval '5 minutes'"
 
 # The worker that gets its app's row does the check; the others wait for the row, and find that the check is done.  A
@@ -112,7 +112,7 @@ def changed(
     app: str = "",
     only_types: Sequence[str] | None = None,
 ) -> list[Row]:
-    """Open, continue and end incidents, given what is true now among the `checked` alerts; return what has changed."""
+    """Open, continue and end incidents, given what is active now among the `checked` alerts; return what changed."""
     sent = json.dumps([one._asdict() for one in active])
     wanted = None if only_types is None else list(only_types)
     values = {"active": sent, "checked": [*checked, Alert.TEST], "app": app, "only_types": wanted}

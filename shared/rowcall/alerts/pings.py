@@ -1,4 +1,4 @@
-"""Pings: tell outside services each minute that Rowcall works, and when a definition's runs begin and end.
+"""Pings: tell external services every minute that Rowcall works, and when a definition's runs begin and end.
 
 A ping is itself a run, so it tests all that a run needs: a tick, an enqueue, a claim, a handler and a finish.
 """

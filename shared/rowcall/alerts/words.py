@@ -132,7 +132,7 @@ def _unknown(incident: Incident) -> Told:
 
 def _silent(incident: Incident) -> Told:
     return Told(
-        "no worker ticked the schedules",
+        "no worker evaluated the schedules",
         [
             f"The first worker to tick since {_time(incident.details['since'])} found this.",
             "Check that cron or a service manager starts workers; rowcall doctor helps.",
@@ -188,7 +188,7 @@ ENDED: Mapping[str, Callable[[Incident], str]] = {
         f"fewer than half of the attempts of {one.subject} fail, or fewer than {FAILED_LEAST} of them"
     ),
     Alert.EFFECT_UNKNOWN: lambda one: f"no effect of kind {one.subject} has an unknown outcome",
-    Alert.TICK_SILENT: lambda _: "workers tick the schedules again",
+    Alert.TICK_SILENT: lambda _: "workers evaluate the schedules again",
     Alert.TABLE_BLOATED: lambda one: f"vacuum keeps up with rowcall.{one.subject} again",
     Alert.VACUUM_HELD_BACK: lambda one: f"{one.subject} no longer holds vacuum back",
     Alert.TEST: lambda one: f"a test, requested by {one.subject}",

@@ -1,4 +1,4 @@
-"""Definitions that this process cannot decide; they do not stop or delay the others."""
+"""Definitions that a tick cannot process; they do not stop or delay the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Broken:
-    """A definition that could not be decided, and why; it stays unchanged until an operator fixes it."""
+    """A definition whose nominal times could not be processed, and why; it stays as it is until an operator fixes it."""
 
     name: str
     revision: int

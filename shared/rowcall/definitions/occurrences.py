@@ -42,7 +42,7 @@ class Written:
 def with_runs(decisions: Sequence[Decision], content: Content, job_type: JobType, patient_since: datetime) -> Written:
     """Prepare the runs of these decisions, up to the first payload that the job type refuses.
 
-    In a rolling deploy, a newer worker may accept the payload, so that time stays undecided.  A time before
+    In a rolling deploy, a newer worker may accept the payload, so that time stays unprocessed.  A time before
     `patient_since` is recorded as missed, with the reason.
     """
     occurrences: list[Occurrence] = []
@@ -65,7 +65,7 @@ def with_runs(decisions: Sequence[Decision], content: Content, job_type: JobType
 
 
 def problem_of(row: Row, catalogue: Catalogue) -> str | None:
-    """Return why this process cannot decide the definition's next nominal time, or None if it can."""
+    """Return why this process cannot handle the definition's next nominal time, or None if it can."""
     try:
         with breaking(row["name"]):
             content = Content.of(row)

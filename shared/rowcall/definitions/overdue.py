@@ -1,4 +1,4 @@
-"""Nominal times that have come and stay undecided: why, in words."""
+"""Nominal times that have come and stay unprocessed: why, in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LATE = timedelta(seconds=SILENCE_SECONDS)
 
 
 def overdue(row: Row, last: Row, now: datetime) -> str | None:
-    """Return why this definition's nominal time is undecided; None if it is paused, or if the next tick is on time.
+    """Return why this definition's nominal time is unprocessed; None if it is paused, or if the next tick is on time.
 
     `last` is the last tick, as `last_tick` returns it.  As long as no worker ticks, that alone is the cause.
     """
@@ -24,7 +24,7 @@ def overdue(row: Row, last: Row, now: datetime) -> str | None:
         return f"no worker has ticked since {last['ticked_at'].isoformat(sep=' ', timespec='seconds')}"
     if now - due > LATE:
         return (
-            f"workers tick, and none has decided it: their ROWCALL_APP must have the job type {row['job_type']}; if the"
-            ' definition is invalid, their logs say "schedule broken"'
+            f"workers tick, and none has processed it: their ROWCALL_APP must have the job type {row['job_type']}; if"
+            ' the definition is invalid, their logs say "schedule broken"'
         )
     return None

@@ -1,7 +1,8 @@
 """Creates, changes, pauses and removes definitions.  Every change adds a row to audit_log.
 
-An edit, a pause or a resume locks the definition's row and decides the nominal times up to now by the old rules, so it
-loses no time that workers have not decided yet.  An edit also starts a new revision.  No change affects existing runs.
+An edit, a pause or a resume locks the definition's row and processes the nominal times up to now by the old rules, so
+it loses no time that workers have not processed yet.  An edit also starts a new revision.  No change affects existing
+runs.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ UPDATE rowcall.job_definitions SET paused_at = coalesce(paused_at, now()), updat
 WHERE id = %(definition_id)s RETURNING *
 """
 
-# Continues from now: nominal times during the pause do not run, even if they are still undecided.
+# Continues from now: nominal times during the pause do not run, even if they are still unprocessed.
 RESUME = """
 UPDATE rowcall.job_definitions
 SET next_run_at = CASE WHEN paused_at IS NULL THEN next_run_at ELSE %(next_run_at)s END,
@@ -129,7 +130,7 @@ def _put(
     before: Content | None,
     now: datetime,
 ) -> Put:
-    """Begin a new revision; the nominal times up to now have been decided by the old one."""
+    """Begin a new revision; the nominal times up to now have been processed under the old one."""
     values = {
         **vars(content),
         "payload": stored(content.payload),

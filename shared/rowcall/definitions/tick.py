@@ -1,8 +1,8 @@
-"""Tick: decide the nominal times that have come, and record each as one row.
+"""Tick: decide the outcome of each nominal time that has come, and record it as one row.
 
-Any number of workers can tick at once.  Each definition has one transaction, which locks its row, decides its nominal
-times up to now, writes runs and occurrences, and sets `next_run_at` to the first undecided time.  If a worker is killed
-in between, nothing has changed.
+Any number of workers can tick at once.  Each definition has one transaction, which locks its row, processes its
+nominal times up to now, writes runs and occurrences, and sets `next_run_at` to the first unprocessed time.  If a worker
+is killed in between, nothing has changed.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ PUNCTUAL = timedelta(seconds=120)
 # have an older version of the type.
 PATIENCE = timedelta(minutes=15)
 
-# How many nominal times an edit, a pause or a resume decides at most: a week of a schedule that runs every minute.
+# How many nominal times an edit, a pause or a resume processes at most: a week of a schedule that runs every minute.
 SETTLED_MOST = 10_080
 
-# Definitions that this process recently failed to decide; an edit begins a new revision, which is tried at once.
+# Definitions that this process recently failed to process; an edit begins a new revision, which is tried at once.
 RESTING = """(id, revision) IN (
         SELECT resting.id, resting.revision
         FROM unnest(%(resting_ids)s::bigint[], %(resting_revisions)s::integer[]) AS resting(id, revision)
@@ -117,7 +117,7 @@ SELECT name, job_type, next_run_at FROM rowcall.job_definitions
 WHERE next_run_at < now() - interval '{SILENCE_SECONDS} seconds' ORDER BY next_run_at, name LIMIT 20
 """
 
-# The seconds until the next nominal time, without the definitions that this process recently failed to decide.
+# The seconds until the next nominal time, without the definitions that this process recently failed to process.
 NEXT_DUE = f"""
 SELECT extract(epoch FROM min(next_run_at) - clock_timestamp())::float8 FROM rowcall.job_definitions
 WHERE next_run_at IS NOT NULL AND job_type = ANY(%(job_types)s::text[]) AND NOT {RESTING}
@@ -246,7 +246,7 @@ def last_tick(connection: Connection) -> Row:
 
 
 def undecided(connection: Connection) -> list[Row]:
-    """Return definitions that have an overdue, undecided nominal time."""
+    """Return definitions that have an overdue, unprocessed nominal time."""
     return fetch_all(connection, UNDECIDED)
 
 

@@ -1,4 +1,4 @@
-"""The tables of alerts: when they were checked, when they were true, and the last pings to outside services."""
+"""The tables of alerts: when they were checked, when they were active, and the last pings to external services."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ job_definitions = Table(
     check("removed_is_not_due", "removed_at IS NULL OR next_run_at IS NULL"),
 )
 
-# For the tick: definitions that have a nominal time to decide.  Paused definitions are included, because their nominal
+# For the tick: definitions that have a nominal time to process.  Paused definitions are included, because their nominal
 # times are recorded as skipped.
 Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=text("next_run_at IS NOT NULL"))
 # To count paused definitions, for monitoring.

@@ -1,7 +1,7 @@
 """Moves time.  The database's clock cannot be set, so the timestamps in the tables are made older instead.
 
-The dates of schedules do not move.  Instead, time can be moved to the next nominal time of a definition: it is decided
-as a running worker would have decided it then, and its run becomes due.
+The dates of schedules do not move.  Instead, time can be moved to the next nominal time of a definition: it is
+processed as a running worker would have processed it then, and its run becomes due.
 """
 
 from __future__ import annotations

@@ -39,16 +39,16 @@ def test_a_time_that_has_come_is_not_one_that_is_still_to_come(applied: Say, fre
     passed(fresh_url, minutes=1)
     told = well(applied("show", "hourly")).splitlines()[-1]
     assert told.startswith("20")
-    assert told.endswith(f" is due and undecided: {NEVER}")
+    assert told.endswith(f" is due and not yet processed: {NEVER}")
     passed(fresh_url, minutes=1, ticked="2 hours")
-    assert " is due and undecided: no worker has ticked since 20" in well(applied("show", "hourly"))
+    assert " is due and not yet processed: no worker has ticked since 20" in well(applied("show", "hourly"))
 
 
 def test_list_and_show_call_a_time_overdue_from_the_same_moment(applied: Say, fresh_url: str) -> None:
     for minutes, ticked, because in (
         (1, "2 hours", "no worker has ticked since 20"),
         (1, "140 seconds", None),
-        (10, "140 seconds", "workers tick, and none has decided it"),
+        (10, "140 seconds", "workers tick, and none has processed it"),
         (10, "160 seconds", "no worker has ticked since 20"),
     ):
         passed(fresh_url, minutes, ticked)
@@ -56,7 +56,7 @@ def test_list_and_show_call_a_time_overdue_from_the_same_moment(applied: Say, fr
         assert listed is None if because is None else str(listed).startswith(f"overdue: {because}"), (minutes, ticked)
         told = well(applied("show", "hourly"))
         assert (f"problem       overdue: {because}" in told) == (because is not None), told
-        assert f" is due and undecided: {because or 'the next tick decides it'}" in told
+        assert f" is due and not yet processed: {because or 'the next tick will process it'}" in told
 
 
 def test_the_list_never_blames_both_cron_and_workers(applied: Say, fresh_url: str) -> None:
@@ -91,7 +91,7 @@ def test_a_time_that_the_next_tick_decides_is_no_problem(applied: Say, fresh_url
 
 def test_a_time_that_workers_leave_undecided_is_not_blamed_on_cron(applied: Say, fresh_url: str) -> None:
     passed(fresh_url, minutes=10, ticked="5 seconds")
-    assert str(problems(applied)["hourly"]).startswith("overdue: workers tick, and none has decided it: ")
+    assert str(problems(applied)["hourly"]).startswith("overdue: workers tick, and none has processed it: ")
 
 
 def test_a_paused_definition_shows_no_time_at_which_it_will_not_run(

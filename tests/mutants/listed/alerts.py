@@ -23,7 +23,7 @@ ALERTS = [
         "incidents.py",
         "CHANGED",
         ("an incident ends at once", "AND seen_at NOT BETWEEN now() - {CALM} AND now()", ""),
-        ("an incident ends while its alert is true", "AND active.subject = incidents.subject", "AND false"),
+        ("an incident ends while its alert is active", "AND active.subject = incidents.subject", "AND false"),
         ("what is not checked ends", "AND alert = ANY(%(checked)s::text[])", ""),
         ("an incident is not seen again", "SET seen_at = now(), details = active.details", "SET details = details"),
     ),

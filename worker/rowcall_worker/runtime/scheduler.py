@@ -1,8 +1,8 @@
-"""The scheduler: a thread with its own connection that checks alerts, decides due times, and counts failed attempts.
+"""The scheduler: a thread with its own connection that checks alerts, processes due times, and counts failed attempts.
 
 Every worker ticks, and the one whose tick is recorded also counts failures.  `run` ticks at the next nominal time or
 after the poll interval, whichever is earlier, to notice changed definitions.  `once` ticks until nothing is left to
-decide or its time is up, while other threads perform due runs.
+process or its time is up, while other threads perform due runs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Scheduler:
         return cls(link, worker, catalogue, settings.tick_bound, settings.poll, watch, pings)
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
-        """Start, as a daemon, because the next tick of any worker decides what this one leaves."""
+        """Start, as a daemon, because the next tick of any worker processes what this one leaves."""
         self._begin(guarded(self._run))
 
     def stop(self) -> None:
@@ -71,7 +71,7 @@ class Scheduler:
     def start_once(
         self, guarded: Callable[[Callable[[], None]], Callable[[], None]], until: float, decided: Callable[[], None]
     ) -> None:
-        """Tick in a thread until nothing is left to decide or until this time, then call `decided`.
+        """Tick in a thread until nothing is left to process or until this time, then call `decided`.
 
         It is a thread so that due runs need not wait until the schedules have caught up after a long outage.
         """

@@ -116,10 +116,10 @@ class DefinitionChanged(RowcallError):
 
 
 class DefinitionBroken(RowcallError):
-    """A definition's nominal times cannot be decided, because its content is invalid or its job type's code fails."""
+    """A definition's nominal times cannot be processed, because its content is invalid or its job type's code fails."""
 
     def __init__(self, name: str, reason: str) -> None:
-        super().__init__(f"the nominal times of definition {name!r} cannot be decided: {reason}")
+        super().__init__(f"the nominal times of definition {name!r} cannot be processed: {reason}")
 
 
 class KeyTaken(RowcallError):

@@ -40,7 +40,7 @@ class AlertSettings(GatewaySettings):
         "ROWCALL_ALERT_DUE",
         number(float, 60, 604800),
         900.0,
-        "How long a due run may wait before the alert `run_overdue` begins.",
+        "How long a due run may wait before the alert `run_overdue` fires.",
         unit="seconds",
     )
     page_url: HttpUrl | None = setting(
@@ -53,8 +53,8 @@ class AlertSettings(GatewaySettings):
         "ROWCALL_PING_URL",
         HttpUrl.parse,
         None,
-        "URL of a dead man's switch, which workers call each minute while they tick and runs finish,"
-        " such as `https://hc-ping.com/...`. Set it for all workers.",
+        "URL of a dead man's switch, which workers call every minute as long as schedules are being evaluated and runs"
+        " are finishing, such as `https://hc-ping.com/...`. Set it for all workers.",
         secret=True,
     )
 

@@ -140,7 +140,7 @@ class ProcessSettings:
         "ROWCALL_TICK_BOUND",
         number(int, 1, 100_000),
         500,
-        "Maximum number of nominal times of one definition that a tick decides; the next tick continues.",
+        "Maximum number of nominal times of one definition that one tick processes; the next tick continues.",
     )
     lock_timeout: float = setting(
         "ROWCALL_LOCK_TIMEOUT",

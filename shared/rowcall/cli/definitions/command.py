@@ -30,7 +30,7 @@ OCCURRED = ("nominal_at", "outcome", "run_id", "revision", "created_at", "reason
 STATE = ("id", "revision", "next_run_at", "paused_at", "managed_by", "created_at", "updated_at")
 
 NONE_PASSED = "no nominal time has passed yet"
-NEXT_TICK = "the next tick decides it"
+NEXT_TICK = "the next tick will process it"
 PAUSED = "paused"
 BY_HAND = "it has no schedule: run it with `rowcall definitions run-now`"
 
@@ -121,13 +121,13 @@ definitions_command.add_command(preview_command)
 
 @definitions_command.command("pause")
 @click.argument("name")
-@click.option("--skip-due", is_flag=True, help="Also skip the nominal times that are due but not yet decided.")
+@click.option("--skip-due", is_flag=True, help="Also skip the nominal times that are due but not yet processed.")
 @json_option
 def pause_command(name: str, skip_due: bool, as_json: bool) -> None:
     """Stop enqueuing runs of NAME.  Later nominal times are recorded as skipped.
 
-    Nominal times that are due but not yet decided, for example because no worker ran, are decided first, as if there
-    were no pause; with --skip-due, they are skipped.
+    Nominal times that are due but not yet processed, for example because no worker was running, are processed first, as
+    if there were no pause; with --skip-due, they are skipped.
     """
     with command_transaction() as connection:
         row = definitions.pause(connection, name, catalogue(), operator(), skip_due=skip_due)
@@ -204,7 +204,7 @@ def _without_occurrences(row: Row, last: Row, now: datetime) -> str:
     if row["next_run_at"] is None or row["next_run_at"] > now:
         return NONE_PASSED
     because = definitions.overdue(row, last, now) or NEXT_TICK
-    return f"{shown(_local(row)['next_run_at'])} is due and undecided: {because}"
+    return f"{shown(_local(row)['next_run_at'])} is due and not yet processed: {because}"
 
 
 def _by_its_clock(row: Row, moment: datetime) -> datetime:
@@ -220,7 +220,7 @@ def _with_problem(row: Row, last: Row, now: datetime) -> dict[str, Any]:
 
 
 def _problem(row: Row, last: Row, now: datetime) -> str | None:
-    """Return why the definition's next nominal time cannot be decided, or has not been."""
+    """Return why the definition's next nominal time cannot be processed, or has not been."""
     because = definitions.overdue(row, last, now)
     return definitions.problem_of(row, catalogue()) or (f"overdue: {because}" if because else None)
 

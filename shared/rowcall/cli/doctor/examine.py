@@ -225,7 +225,7 @@ def unserved(connection: PgConnection, silence: float) -> Finding:
 
 
 def schedules(connection: PgConnection) -> Finding:
-    """Check that a worker ticks, and that no nominal time stays undecided."""
+    """Check that a worker ticks, and that no nominal time stays unprocessed."""
     if mismatch(schema_of(connection)):
         return Finding("schedules", True, "not checked: migrate the schema first")
     last, left = definitions.last_tick(connection), definitions.undecided(connection)
@@ -241,8 +241,8 @@ def schedules(connection: PgConnection) -> Finding:
         return Finding(
             "schedules",
             False,
-            f"overdue and undecided: {names}; the workers' ROWCALL_APP must have these types; if a definition is"
-            ' invalid, their logs say "schedule broken"',
+            f"overdue and not yet processed: {names}; the workers' ROWCALL_APP must have these types; if a definition"
+            ' is invalid, their logs say "schedule broken"',
         )
     return Finding("schedules", True, "no worker has ticked yet" if never else f"last ticked {since}")
 

@@ -1,4 +1,4 @@
-"""What has gone wrong lately and waits for an operator, and what keeps vacuum from Rowcall's tables."""
+"""What has gone wrong lately and is waiting for an operator, and what keeps vacuum from Rowcall's tables."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _named(runs: Sequence[int]) -> str:
 
 
 def unknown_effects(connection: PgConnection) -> Finding:
-    """Whether effects wait for an operator."""
+    """Whether effects are waiting for an operator."""
     counts = {kind: count for kind, count in effects.count_unknown(connection).items() if count}
     if not counts:
         return Finding("effects", True, "no effect has an unknown outcome")
@@ -141,10 +141,10 @@ def open_effects(connection: PgConnection) -> Finding:
 
 
 def paused(connection: PgConnection) -> Finding:
-    """Whether due runs wait in a queue that was paused or limited to 0, perhaps long ago."""
+    """Whether due runs are waiting in a queue that was paused or limited to 0, perhaps long ago."""
     rows = fetch_all(connection, PAUSED)
     if not rows:
-        return Finding("paused queues", True, "no due run waits in a paused queue, or in one that is limited to 0")
+        return Finding("paused queues", True, "no due run is waiting in a paused queue, or in one that is limited to 0")
     sentences = "; ".join(
         f"{row['runs'] if row['runs'] < COUNTED_MOST else f'{COUNTED_MOST} or more'} in queue {row['name']},"
         f" {_held_up(row)}"
@@ -164,7 +164,7 @@ APPLY = "run `rowcall migrate`, or `rowcall definitions apply`"
 
 
 def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
-    """Whether each definition can be decided by this process."""
+    """Whether this process can process the nominal times of each definition."""
     rows = {row["name"]: row for row in definitions.list_definitions(connection)}
     if missing := sorted(catalogue.definitions.keys() - rows):
         named = ", ".join(missing[:NAMED_MOST]) + (", ..." if len(missing) > NAMED_MOST else "")
@@ -174,9 +174,9 @@ def broken(connection: PgConnection, catalogue: Catalogue) -> Finding:
         )
     wrong = {name: problem for name, row in rows.items() if (problem := definitions.problem_of(row, catalogue))}
     if not wrong:
-        return Finding("definitions", True, "the nominal times of all definitions can be decided here")
+        return Finding("definitions", True, "the nominal times of all definitions can be processed here")
     sentences = "; ".join(f"{name}: {problem}" for name, problem in wrong.items())
-    return Finding("definitions", False, f"the nominal times of these definitions cannot be decided here: {sentences}")
+    return Finding("definitions", False, f"the nominal times of some definitions cannot be processed here: {sentences}")
 
 
 def bloat(connection: PgConnection) -> Finding:

@@ -86,9 +86,9 @@ def switch(connection: PgConnection, settings: Settings) -> Finding:
         return Finding("dead man's switch", True, unset)
     host, last = settings.ping_url.host, fetch_one(connection, LAST_PING)
     if last is None or last["finished_at"] is None:
-        return Finding("dead man's switch", True, f"{host} will be called each minute; no ping has finished yet")
+        return Finding("dead man's switch", True, f"{host} will be called every minute; no ping has finished yet")
     since = f"the last ping finished at {shown(last['finished_at'])}"
     if last["late"]:
         remedy = "check that a worker runs, and that ROWCALL_PING_URL is set for all workers"
         return Finding("dead man's switch", False, f"{host} is not called: {since}; {remedy}")
-    return Finding("dead man's switch", True, f"{host} is called each minute; {since}")
+    return Finding("dead man's switch", True, f"{host} is called every minute; {since}")
