@@ -52,8 +52,8 @@ MEANINGS = {
     " invalid or its job type's code fails; other definitions continue.",
     LogEvent.SCHEDULE_RESUMED: "The first tick after a gap in which no worker ticked; the gap began at `since`.",
     LogEvent.SCHEDULE_TICKED: "A tick processed nominal times; `enqueued`, `skipped` and `missed` say how many.",
-    LogEvent.TRACES_DISTURBED: "OpenTelemetry reports a problem, such as an unreachable collector; runs are not"
-    " affected. Each of its modules is logged every five minutes at most.",
+    LogEvent.TRACING_PROBLEM: "OpenTelemetry reports a problem, such as an unreachable collector; runs are not"
+    " affected. Problems of each of its modules are logged at most once every five minutes.",
     LogEvent.TRACES_UNAVAILABLE: "A collector is set, but the packages of the extra `otel` are missing or refuse an"
     " `OTEL_` variable; `remedy` says which.",
     LogEvent.METRICS_SERVED: "The worker serves its metrics at this URL.",

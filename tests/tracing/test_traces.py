@@ -183,8 +183,8 @@ def test_a_collector_that_is_away_is_reported_once_in_the_format_of_the_log(
     shop = Shop({**environment, **traced, "ROWCALL_LOG_FORMAT": "json"}, fresh_url)
     shop.ask_many("shop_pack", [{"ends": "well"}] * 3)
     lines = [json.loads(line) for line in rowcall(shop.environment, "worker", "once").stderr.splitlines()]
-    disturbed = [line for line in lines if line["event"] == "traces disturbed"]
-    assert len(disturbed) == len({line["module"] for line in disturbed}) >= 1
+    problems = [line for line in lines if line["event"] == "tracing problem"]
+    assert len(problems) == len({line["module"] for line in problems}) >= 1
 
 
 def test_a_wrong_setting_of_opentelemetry_is_reported_and_the_worker_goes_on(

@@ -57,7 +57,7 @@ class LogEvent(StrEnum):
     SCHEDULE_BROKEN = "schedule broken"
     SCHEDULE_RESUMED = "schedule resumed"
     SCHEDULE_TICKED = "schedule ticked"
-    TRACES_DISTURBED = "traces disturbed"
+    TRACING_PROBLEM = "tracing problem"
     TRACES_UNAVAILABLE = "traces unavailable"
     METRICS_SERVED = "metrics served"
     SCHEMA_CHANGED = "schema changed"

@@ -15,7 +15,7 @@ REST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Broken:
-    """A definition whose nominal times could not be processed, and why; it stays as it is until an operator fixes it."""
+    """A definition whose nominal times could not be processed, and why; it stays until an operator fixes it."""
 
     name: str
     revision: int

@@ -34,7 +34,7 @@ class Warnings(logging.Handler):
         """Log the message."""
         if elapsed() >= self._next.get(record.name, 0.0):
             self._next[record.name] = elapsed() + QUIET_SECONDS
-            log().warning(LogEvent.TRACES_DISTURBED, error=record.getMessage(), module=record.name)
+            log().warning(LogEvent.TRACING_PROBLEM, error=record.getMessage(), module=record.name)
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> bool:
