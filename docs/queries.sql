@@ -31,7 +31,7 @@ ORDER BY id;
 ROLLBACK;
 
 -- rowcall.definitions.erase: UNAUDITED
--- All payloads of an erased definition, or the former payloads of another definition that match.  A row may have one
+-- All payloads of an erased definition, or the earlier payloads of another definition that match.  A row may have one
 -- that matches and one that does not, which may be another person's.
 \set whole 'false'
 \set payload '{"user_id": 1}'
@@ -264,7 +264,7 @@ ROLLBACK;
 -- Insert the new occurrences, with their runs.
 --
 -- new   Excludes occurrences that already exist, for example because the clock was set back.
--- runs  If another run holds the natural key, no second run is inserted for the same fact.
+-- runs  If another run holds the natural key, no second run is inserted for the same key.
 \set nominal_at '{"2026-01-05T12:00:00+00:00"}'
 \set outcome '{"enqueued"}'
 \set reason '{"in time"}'
@@ -3321,7 +3321,7 @@ ROLLBACK;
 -- The counts of a week, and the attempts after them.
 --
 -- summed    The errors that are shown: those with the most attempts in the last hour, then in the last day.
--- retrying  Their runs that wait for another attempt, among the first that are due now and the first that are due later.
+-- retrying  Their runs that are waiting for another attempt, among the first that are due now and the first due later.
 -- example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked,
 --           unless only * would be left, as for a KeyError.
 \set job_type 'noop'

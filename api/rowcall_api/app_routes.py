@@ -1,6 +1,6 @@
 """Imports for an app's routes: `from rowcall_api.app_routes import Blueprint, needs`.
 
-The blueprints in the app's module `routes` are mounted beside Rowcall's own.  They use the same keys, rate limits,
+The blueprints in the app's module `routes` are mounted alongside Rowcall's own.  They use the same keys, rate limits,
 checks of bodies and queries, and problem documents, and /openapi.json describes them.  A route without `needs` requires
 the scope `admin`.
 """

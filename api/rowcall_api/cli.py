@@ -20,7 +20,7 @@ from rowcall_api.http.server import Server, options
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 picks a free port.  [default: ROWCALL_API_PORT]")
 @click.option("--listener", type=int, hidden=True, help="Descriptor of a listening socket; `rowcall up` passes one.")
 def api_command(host: str | None, port: int | None, listener: int | None) -> None:
-    """Serve the HTTP API until SIGTERM, Ctrl-C or a closed terminal."""
+    """Serve the HTTP API until SIGTERM or Ctrl-C, or until the terminal closes."""
     chosen = settings.read()
     host = host or chosen.api_host
     opened = (

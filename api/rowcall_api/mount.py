@@ -1,4 +1,4 @@
-"""Mount the app's own routes, from its module `routes`, beside Rowcall's, without clashes."""
+"""Mount the app's own routes, from its module `routes`, alongside Rowcall's, without clashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The app's own tables, in the schema `example`, beside Rowcall's schema `rowcall`.
+"""The app's own tables, in the schema `example`, alongside Rowcall's schema `rowcall`.
 
 A team would create them in its own migrations; the demo creates missing ones, so that one step is enough.
 """

@@ -63,7 +63,7 @@ def refuse_to_change(found: Row) -> None:
 
 
 def refuse_to_begin(found: Row) -> None:
-    """Refuse to create the tables beside those of an earlier Rowcall, or in a schema that others use."""
+    """Refuse to create the tables alongside those of an earlier Rowcall, or in a schema that others use."""
     earlier = found["earlier"]
     if earlier:
         raise MigrationRefused(

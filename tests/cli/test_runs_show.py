@@ -125,7 +125,7 @@ def test_what_was_erased_is_not_called_pruned(environment: dict[str, str], fresh
         (Status.RUNNING, "is running on "),
         (Status.SUCCEEDED, "succeeded at 2"),
         (Status.CANCELLED, "was cancelled at 2"),
-        (Status.DEAD, "is dead: given up at 2"),
+        (Status.DEAD, "is dead: failed for good at 2"),
     ],
 )
 def test_an_explanation_is_a_sentence_about_the_run(

@@ -20,7 +20,7 @@ def test_a_second_one_says_that_it_runs_already_and_starts_nothing(beside: dict[
     assert refused.stderr == (
         f"rowcall: `rowcall up` is already running in {beside['ROWCALL_HOME']} (process {up.process.pid}, API {up.api}"
         f"): use that one, or end it with Ctrl-C in its terminal or `kill {up.process.pid}`; with another ROWCALL_HOME,"
-        " a second one can run beside it\n"
+        " a second one can run alongside it\n"
     )
     assert living_with(beside["ROWCALL_HOME"]) == before
     up.end(signal.SIGKILL)

@@ -97,7 +97,7 @@ def test_many_runs_are_changed_one_first_and_an_operator_continues_or_stops(
     path = f"/operations/{operation_of(screen)}"
     finish(committed, operation_of(screen))
     waiting = operator.get(path)
-    assert "the operation waits for an operator" in waiting.text
+    assert "the operation is waiting for an operator" in waiting.text
     stopped = operator.send(path, "Stop the operation")
     assert "The operation stops before its next batch." in stopped.text
     assert "Stop the operation" not in stopped.forms

@@ -45,7 +45,7 @@ def test_a_part_that_the_database_does_not_answer_in_time_leaves_a_gap(
         screen = visit.get()
     assert screen.status == 200
     assert screen.text.count("the database did not return this part") + screen.text.count("The database did not") == 1
-    assert "Next schedules" in screen.text
+    assert "Next scheduled runs" in screen.text
     assert "did not answer" not in visit.get().text
 
 

@@ -238,7 +238,7 @@ def test_progress_and_the_reasons_for_waiting_are_shown(browse: Browse, committe
     progress = """'{"share": 0.5, "note": "half of it"}'"""
     running = run_in(committed, Status.RUNNING, progress=progress, cancel_requested_at="now()")["id"]
     text = browse("read").get(f"/runs/{running}").text
-    assert ("50 % half of it" in text, "asked to stop" in text) == (True, True)
+    assert ("50% half of it" in text, "asked to stop" in text) == (True, True)
     waiting = run_in(committed, Status.QUEUED, run_at="now() + interval '1 hour'")["id"]
     assert 'class="fails"' in browse("read").get(f"/runs/{waiting}").html
 

@@ -8,7 +8,7 @@ UPDATED = "When the row last changed."
 
 COLUMNS = {
     "job_definitions": {
-        "name": "The name, which operators, files and the API use.",
+        "name": "The name, used by operators, files and the API.",
         "job_type": "The type of its runs.",
         "payload": "The payload of its runs; it may contain placeholders for the nominal time, such as `{date-1}`.",
         "schedule": "Cron expression; without one, it only runs on request.",
@@ -22,7 +22,7 @@ COLUMNS = {
         "max_attempts": "How many attempts each of its runs has; NULL means as many as the type says.",
         "ping_url": "A URL that is called when its runs begin and end; NULL for none.",
         "paused_at": "When it was paused; NULL if it is not.",
-        "revision": "Grows with each change of its content.",
+        "revision": "Incremented by each change to its content.",
         "next_run_at": "The next nominal time to be processed.",
         "managed_by": "Where its content comes from: `file`, `code` or `api`.",
         "removed_at": "When it was removed; the row stays for its runs.",
@@ -38,16 +38,16 @@ COLUMNS = {
         "status": "One of six; [status](../status.md) lists the events that change it.",
         "attempts": "Attempts that count, including the current one.",
         "max_attempts": "If this many attempts have failed, it is dead.",
-        "lease_no": "Grows with each claim; a write with an older number is refused.",
+        "lease_no": "Incremented by each claim; a write with an older number is refused.",
         "locked_by": "The worker that holds the lease.",
         "locked_until": "When the lease expires unless a heartbeat renews it.",
         "cancel_requested_at": "When an operator asked its worker to stop it.",
         "suspect": "How many of its leases have expired in a row; a suspect is claimed separately.",
-        "natural_key": "The key of the business fact, derived from the payload by the job type.",
+        "natural_key": "The key of what the run is about, such as invoice 7, derived from the payload by the job type.",
         "unique_mode": "How long the natural key excludes other runs: `ever`, `until_failed` or `live`.",
         "held_key": "The natural key while it excludes other runs (generated).",
-        "content_fingerprint": "Distinguishes a repeated request for the same fact from different content with the"
-        " same natural key.",
+        "content_fingerprint": "The hash of the request's content; tells a repeated request from one that has the same"
+        " natural key but different content.",
         "idempotency_key": "The caller's key for the request.",
         "key_owner": "Whose idempotency key it is: the app's, an API caller's, or the command line's.",
         "request_fingerprint": "Distinguishes a replay of the request from another request with the same key.",
@@ -115,7 +115,7 @@ COLUMNS = {
         "cancelled": "Attempts that ended because of a cancel request.",
         "snoozed": "Attempts whose handler asked to wait.",
         "released": "Attempts that a stopping worker gave back.",
-        "waiting": "Attempts that began, in buckets by how long the run had been due at its claim.",
+        "waiting": "Attempts that began, in buckets by how long the run had been due when it was claimed.",
         "running": "Attempts that ended, in buckets by how long the handler ran.",
     },
     "schedule_occurrences": {
@@ -206,7 +206,7 @@ COLUMNS = {
         "refused_at": "When.",
     },
     "api_keys": {
-        "name": "The name, which the audit log and `created_by` show.",
+        "name": "The name, shown in the audit log and in `created_by`.",
         "prefix": "The part of the key that may be shown.",
         "secret_sha256": "The hash of the secret part.",
         "scopes": "What it may do.",

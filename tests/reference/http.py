@@ -75,7 +75,7 @@ def form(document: Schema, schema: Schema) -> str:
     types = known.get("type", "any")
     words = " or ".join(types) if isinstance(types, list) else types
     if "items" in known:
-        words += f" of {form(document, known['items'])}"
+        words = f"array of {form(document, known['items'])}{', or null' if 'null' in types else ''}"
     if "format" in known:
         words += f" ({known['format']})"
     return str(words)

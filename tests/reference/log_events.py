@@ -22,14 +22,15 @@ FIELDS = {"exc_info": "exception"}
 MEANINGS = {
     LogEvent.API_STARTED: "The server accepts requests.",
     LogEvent.API_ANSWERED: "The access log: one line for each request, with its `route` if there is one.",
-    LogEvent.API_REQUEST_FAILED: "A request failed with 500, or reading for `/v1/events` failed; see the exception.",
+    LogEvent.API_REQUEST_FAILED: "A request failed with 500, or the database read behind `/v1/events` failed; see"
+    " the exception.",
     LogEvent.DATABASE_LOST: "The database cannot be reached; the connection is retried until it succeeds.",
     LogEvent.DATABASE_BACK: "The database can be reached again.",
     LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API; the line says how many were new.",
     LogEvent.RUN_ENQUEUED: "A run was enqueued through the API, or the request was a replay.",
     LogEvent.RUN_CANCELLED: "A run stopped because an operator asked to cancel it.",
     LogEvent.RUN_FAILED: "An attempt failed, and another one follows.",
-    LogEvent.RUN_DEAD: "A run was given up; an operator can retry it.",
+    LogEvent.RUN_DEAD: "A run failed for good; an operator can retry it.",
     LogEvent.RUN_SNOOZED: "The handler asked to wait; the attempt does not count.",
     LogEvent.RUN_RELEASED: "The worker stops and gives back a run whose handler has started; the attempt counts.",
     LogEvent.RUN_LEFT: "The worker could not record how an attempt ended, or give back a run; the run's lease"

@@ -74,7 +74,7 @@ def worker_command() -> None:
     " ROWCALL_WORKER_METRICS_PORT]",
 )
 def run_command(processes: int, metrics_port: int | None, **options: Any) -> None:
-    """Keep performing due runs until SIGTERM, Ctrl-C or a closed terminal; running handlers may finish.
+    """Keep performing due runs until SIGTERM or Ctrl-C, or until the terminal closes; running handlers may finish.
 
     A second SIGTERM or Ctrl-C, more than a second later, stops the worker at once.  It then logs the runs that stay
     running until their leases expire.

@@ -130,7 +130,7 @@ def problem(slug: str, title: str, status: int, detail: str, **more: Any) -> fla
 
 
 def problem_text(status: int, title: str, detail: str) -> bytes:
-    """The same for input that is refused before it becomes a request."""
+    """Return a problem document as text, for input that is refused before it becomes a request."""
     return _document(_slug(title), title, status, detail).encode()
 
 

@@ -114,7 +114,7 @@ class Worker(receiving.ReceivingWorker):
         super().init_process()
 
     def is_parent_alive(self) -> bool:
-        """Return whether the master lives (gunicorn's hook); if not, stop as on SIGTERM."""
+        """Return whether the master is alive (gunicorn's hook); if not, stop as on SIGTERM."""
         if super().is_parent_alive():
             return True
         refuse_connections(self.sockets)

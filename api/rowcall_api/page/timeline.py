@@ -13,7 +13,7 @@ from rowcall.status import Event, Status
 # How an attempt ended -> the colour of its entry, and the end of a sentence that begins with its number.
 OUTCOMES: dict[str, tuple[str, str]] = {
     Event.FAIL: ("failed", "failed"),
-    Event.GIVE_UP: ("dead", "failed, and the run was given up"),
+    Event.GIVE_UP: ("dead", "failed for good"),
     Event.RELEASE: ("queued", "was released by its worker, which stopped"),
     Event.SNOOZE: ("queued", "was snoozed by its handler"),
     Event.EXPIRE: ("failed", "lost its worker: the lease expired"),

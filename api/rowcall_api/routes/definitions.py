@@ -128,7 +128,7 @@ def pause_definition(headers: dict[str, Any], name: str) -> Shown:
 @blueprint.response(200, PartialDefinitionSchema, headers={"ETag": "ETag"})
 @needs("operate")
 def resume_definition(headers: dict[str, Any], name: str) -> Shown:
-    """Resume this definition from now on."""
+    """Resume this definition; nominal times that passed while it was paused stay skipped."""
     with transaction() as connection:
         must_be_allowed_to_change_definition(connection, name)
         return _steered(definitions.resume(connection, name, catalogue(), operator(), condition_of(headers)))

@@ -35,10 +35,10 @@ def list_events(query: dict[str, Any], headers: dict[str, Any]) -> flask.Respons
     """Follow what happens to runs, workers and operations, as server-sent events.
 
     `run`: a run has a new status.  `worker`: a worker has started or is gone.  `operation`: an operation has made
-    progress.  `reset`: the client must read the lists again; the feed begins with it, unless it continues after a
-    `Last-Event-ID`.  `partial`: too many runs are waiting or running to report every change.  Until the next `reset`,
-    a run that starts and ends within half a second may be left out, and so may an operator's change to a run that is
-    not running.
+    progress.  `reset`: the client must read the lists again; the feed begins with a `reset`, unless the client resumes
+    from a `Last-Event-ID`.  `partial`: too many runs are waiting or running to report every change.  Until the next
+    `reset`, a run that starts and ends within half a second may be left out, and so may an operator's change to a run
+    that is not running.
     """
     feed: Feed = flask.current_app.extensions["feed"]
     place, seconds = PLACE.get(), query.pop("wait")

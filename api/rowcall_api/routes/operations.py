@@ -125,7 +125,7 @@ def stop_operation(operation_id: int) -> Row:
 @blueprint.response(200, PartialOperationSchema)
 @needs("operate")
 def continue_operation(operation_id: int) -> Row:
-    """Continue an operation that waits after its canary, or that was stopped."""
+    """Continue an operation that is waiting after its canary, or that was stopped."""
     return _steered(operations.continue_operation, operation_id)
 
 

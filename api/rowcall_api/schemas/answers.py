@@ -23,5 +23,5 @@ class AnswerSchema(Schema):
 
 
 def page_items(schema: type[Schema], **more: Any) -> fields.List[Any]:
-    """Return the field for the items of a list whose pages have a limit."""
+    """Return the field that holds the items of a paginated list."""
     return fields.List(fields.Nested(schema), metadata={"maxItems": PAGE_MOST}, **more)

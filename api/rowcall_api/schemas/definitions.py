@@ -27,7 +27,7 @@ class StateSchema(Schema):
         dump_only=True,
         metadata={"description": "The `definition_id` of its runs, and the `subject_id` of its audited changes."},
     )
-    revision = fields.Integer(dump_only=True, metadata={"description": "Grows with every change of the content."})
+    revision = fields.Integer(dump_only=True, metadata={"description": "Incremented by each change to the content."})
     managed_by = fields.String(
         dump_only=True,
         validate=validate.OneOf(("api", "code", "file")),

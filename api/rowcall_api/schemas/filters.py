@@ -99,7 +99,7 @@ class RunsQuery(RunFieldsQuery, FilteredPageQuery):
         load_default=False,
         truthy={"true"},
         falsy={"false"},
-        metadata={"description": "Also count the matches, among as many runs as one page scans."},
+        metadata={"description": "Also return a count of the matches, among at most as many runs as one page scans."},
     )
 
     @validates_schema

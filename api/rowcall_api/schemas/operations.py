@@ -88,7 +88,7 @@ class StartSchema(RequestedSchema):
         allow_none=True,
         validate=validate.Length(1, REASON_CHARACTERS),
         metadata={
-            "description": "The reason, which the operation and the audit log show.",
+            "description": "The reason, shown with the operation and in the audit log.",
             "example": "the mail server was down",
         },
     )
@@ -160,7 +160,8 @@ class OperationSchema(AnswerSchema):
         allow_none=True, metadata={"description": "The run that was changed first, as the canary."}
     )
     run_id = fields.Integer(
-        allow_none=True, metadata={"description": "The run that carries it out; its `explain` says what it waits for."}
+        allow_none=True,
+        metadata={"description": "The run that carries it out; its `explain` says what it is waiting for."},
     )
     requested_by = fields.String()
     idempotency_key = fields.String(allow_none=True)

@@ -141,7 +141,9 @@ class RunSchema(AnswerSchema):
     lease_no = fields.Integer()
     natural_key = fields.String(
         allow_none=True,
-        metadata={"description": "The key of the business fact that the run is about, derived by its job type."},
+        metadata={
+            "description": "The key of what the run is about, such as the charge of invoice 7; its job type derives it."
+        },
     )
     idempotency_key = fields.String(allow_none=True, metadata={"description": "The idempotency key of the request."})
     key_owner = fields.String(

@@ -57,7 +57,7 @@ def stored_small(value: Any) -> str:
     size = size_of(text)
     if size > KEPT_BYTES:
         raise ValueError(
-            f"it is {size} bytes as PostgreSQL stores it; the limit is {KEPT_BYTES}:"
+            f"it is {size} bytes as PostgreSQL writes it; the limit is {KEPT_BYTES}:"
             " store it in a table or file of your own and return its id"
         )
     return text

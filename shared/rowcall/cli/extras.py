@@ -11,7 +11,7 @@ EXTRAS = {"api": "api", "demo": "example", "up": "all", "worker": "worker"}
 
 # What these commands do, for the help where they cannot be imported.
 ABOUT = {
-    "api": "Serve the HTTP API until SIGTERM, Ctrl-C or a closed terminal.",
+    "api": "Serve the HTTP API until SIGTERM or Ctrl-C, or until the terminal closes.",
     "demo": "Add the rows of a small SaaS, to try the example's jobs on.",
     "migrate": "Migrate the database to this version's schema.",
     "up": "Start PostgreSQL, the API and a worker on this machine, and show a run succeed.",

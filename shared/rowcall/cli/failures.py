@@ -25,9 +25,9 @@ SPARE = ("last_at", "7 d", "retrying", "run_id")
 def failures_command(job_type: str | None, queue: str | None, limit: int, table: Table) -> None:
     """List the errors that made attempts fail in the last 7 days, the most frequent in the last hour first.
 
-    Each error is shown with the run that failed with it most recently, and with the number of its runs that wait for
-    another attempt (retrying).  In an error, * replaces what differs between runs: quoted text, and words that contain
-    a digit or an @.  If only * would remain, as for a KeyError, the newest error is shown unchanged.
+    Each error is shown with the run that failed with it most recently, and with the number of its runs that are
+    waiting for another attempt (retrying).  In an error, * replaces what differs between runs: quoted text, and words
+    that contain a digit or an @.  If only * would remain, as for a KeyError, the newest error is shown unchanged.
     """
     with command_transaction() as connection:
         found = list_failures(connection, job_type, queue, limit)

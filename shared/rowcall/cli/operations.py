@@ -45,7 +45,7 @@ def list_command(limit: int, table: Table) -> None:
 @click.argument("operation_id", type=int)
 @json_option
 def show_command(operation_id: int, as_json: bool) -> None:
-    """Show one operation: its progress, and what it waits for."""
+    """Show one operation: its progress, and what it is waiting for."""
     heartbeat = settings.read().heartbeat
     with command_transaction() as connection:
         operation = operations.get_operation(connection, operation_id)
@@ -93,7 +93,7 @@ def stop_command(operation_id: int, as_json: bool) -> None:
 @click.argument("operation_id", type=int)
 @json_option
 def continue_command(operation_id: int, as_json: bool) -> None:
-    """Continue an operation that waits after its canary, or that was stopped."""
+    """Continue an operation that is waiting after its canary, or that was stopped."""
     with command_transaction() as connection:
         operation = operations.continue_operation(connection, operation_id, operator())
     report(operation, as_json)

@@ -40,8 +40,8 @@ class Content:
     )
     payload: dict[str, Any] = declared(
         Payload,
-        "The payload of each run; {date}, {date-1}, {week} and similar placeholders are replaced with values of its"
-        " nominal time.",
+        "The payload of each run; {date}, {date-1}, {week} and similar placeholders are replaced with values that"
+        " are derived from its nominal time.",
         default=dict,
         metadata={"example": {"day": "{date-1}"}},
     )
@@ -59,9 +59,9 @@ class Content:
     )
     catch_up: CatchUp = declared(
         choice(CatchUp),
-        "Which nominal times that passed during an outage are still enqueued.",
+        "Which of the nominal times that passed during an outage still get a run.",
         default=CatchUp.LATEST,
-        option="Which nominal times that passed during an outage are still enqueued.",
+        option="Which of the nominal times that passed during an outage still get a run.",
     )
     max_lateness: timedelta | None = declared(
         Duration,
@@ -92,7 +92,8 @@ class Content:
     )
     ping_url: str | None = declared(
         partial(PingUrl, error_messages=TEXT),
-        "A URL, such as Healthchecks', that is called when a run begins, succeeds, dies or is cancelled; null: none.",
+        "A URL, such as a ping URL of Healthchecks.io, that is called when a run begins, succeeds, dies or is"
+        " cancelled; null: none.",
     )
 
     @classmethod

@@ -1,6 +1,6 @@
 """Erase: delete the payloads of removed definitions, and those in the audit log, when a person asks for that.
 
-The payload of a live definition is needed for its next run, so such a definition is only named.
+The payload of a live definition is needed for its next run, so such a definition is reported but not changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WHERE payload @> %(payload)s::jsonb OR EXISTS (
 ORDER BY id
 """
 
-# All payloads of an erased definition, or the former payloads of another definition that match.  A row may have one
+# All payloads of an erased definition, or the earlier payloads of another definition that match.  A row may have one
 # that matches and one that does not, which may be another person's.
 UNAUDITED = """
 UPDATE rowcall.audit_log
@@ -75,7 +75,7 @@ class Matching:
 
 
 def find_definitions(connection: Connection, payload: Mapping[str, Any]) -> list[Matching]:
-    """Return the definitions, also removed ones, whose payload or former payload contains this object."""
+    """Return the definitions, also removed ones, whose payload or earlier payload contains this object."""
     return [Matching(**row) for row in fetch_all(connection, FIND, {"payload": stored(payload)})]
 
 

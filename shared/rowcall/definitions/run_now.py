@@ -40,7 +40,7 @@ def run_now(
     try:
         outcome = enqueue_prepared(connection, [run], options)[0]
     except NaturalKeyConflict as conflict:
-        # The other run may differ, for example in priority, but it is about the same fact.
+        # The other run may differ, for example in priority, but it is about the same thing.
         outcome = Enqueued(conflict.run_id, replayed=True)
         if run.keys.key is not None:
             kept = {run.keys.key: Holder(conflict.run_id, run.keys.request_fingerprint)}

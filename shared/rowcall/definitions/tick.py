@@ -58,7 +58,7 @@ LIVE = "SELECT id FROM rowcall.job_runs WHERE definition_id = %(definition_id)s 
 # Insert the new occurrences, with their runs.
 #
 # new   Excludes occurrences that already exist, for example because the clock was set back.
-# runs  If another run holds the natural key, no second run is inserted for the same fact.
+# runs  If another run holds the natural key, no second run is inserted for the same key.
 OCCUR = f"""
 WITH new AS (
     SELECT * FROM unnest(

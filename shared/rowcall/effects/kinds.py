@@ -20,7 +20,7 @@ REFERENCE_CHARACTERS = 255
 class Policy(StrEnum):
     """What to do when an earlier attempt began an effect and nobody knows whether it happened."""
 
-    AT_MOST_ONCE = "at_most_once"  # do not repeat it: the run is given up, and an operator resolves the effect
+    AT_MOST_ONCE = "at_most_once"  # do not repeat it: the run becomes dead, and an operator resolves the effect
     AT_LEAST_ONCE = "at_least_once"  # repeat it with the same id, by which the receiver recognizes repetitions
     PROVIDER_KEY = "provider_key"  # repeat it with the same key, as long as the provider remembers keys
     WITH_THE_RUN = "with_the_run"  # cannot happen: the transaction that finishes the run writes the effect
@@ -124,7 +124,7 @@ def _told(kind: Kind) -> str:
 class Effect:
     """One effect in the ledger.
 
-    `again` says that an earlier attempt may have performed it already.  `generation` grows with each permanent
+    `again` says that an earlier attempt may have performed it already.  `generation` is incremented by each permanent
     refusal, and when an operator records that it did not happen.  `refusal` is why it was refused, or why its outcome
     is unknown.
     """

@@ -39,7 +39,7 @@ ATTEMPTS_MOST = 1000
 class JobType:
     """A job type.  An invalid declaration raises an error that names the type and the field.
 
-    `key` derives the natural key from a payload: two runs with the same key are about the same fact, and `unique` says
+    `key` derives the natural key from a payload: two runs with the same key are about the same thing, and `unique` says
     how long one of them excludes the others.  An API key needs the scope `scope` to enqueue a run of the type.
 
     With `isolated`, each run has a separate child process: the time limit kills the process, a crash costs one attempt,

@@ -128,7 +128,7 @@ class Home:
 
     @property
     def keeper_lock(self) -> Path:
-        """Held exclusively by the keeper as long as it lives."""
+        """Held exclusively by the keeper as long as it is alive."""
         return self.locks / "keeper"
 
     @property
@@ -149,7 +149,7 @@ class Home:
         self.locks.mkdir(mode=0o700, exist_ok=True)
 
     def refuse_data_of_others(self) -> None:
-        """Refuse data that Rowcall did not create, before anything is created beside it.
+        """Refuse data that Rowcall did not create, before anything is created next to it.
 
         Rowcall creates the lock folder before its data, and deletes it after.  Without it, the data may still be a copy
         of Rowcall's, which has a password.

@@ -273,7 +273,7 @@ def stored_text(payload: Mapping[str, Any]) -> str:
     if size > PAYLOAD_BYTES:
         raise RunInvalid(
             {
-                "payload": f"is {size} bytes as PostgreSQL stores it; the limit is {PAYLOAD_BYTES}:"
+                "payload": f"is {size} bytes as PostgreSQL writes it; the limit is {PAYLOAD_BYTES}:"
                 " store the data in a table or file of your own, and send its id"
             }
         )

@@ -41,7 +41,7 @@ ATTEMPT = """run.id AS run_id, run.lease_no, %(worker)s AS worker, run.started_a
 ASKED = "run.cancel_requested_at IS NOT NULL"
 
 # An attempt that its worker ends did not kill the worker.  But the run stays a suspect until it succeeds, or for an
-# hour, so that it does not run beside another suspect, which may have made it lose its lease.
+# hour, so that it does not run alongside another suspect, which may have made it lose its lease.
 CLEARED = """suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END"""
 
 # The attempt failed, and another one follows, unless an operator asked to cancel the run.

@@ -44,7 +44,7 @@ class Expression:
 
     @property
     def hours_open(self) -> bool:
-        """Return whether the hour field begins with `*`, so that no hour is named."""
+        """Return whether the hour field begins with `*`, that is, names no hour."""
         return self.cron.split()[1].startswith("*")
 
     def after(self, wall: datetime) -> Iterator[datetime]:

@@ -93,13 +93,13 @@ job_runs = Table(
     # The number of leases that the run has lost in a row.  An attempt that its worker ends reduces it to 1, or to 0 if
     # the last failure was more than an hour before.
     Column("suspect", Integer, nullable=False, server_default=text("0")),
-    # The key of the business fact, which the type derives from the payload, and how long no other run may hold it.
+    # The key of what the run is about, which the type derives from the payload, and how long no other run may hold it.
     Column("natural_key", Text),
     Column("unique_mode", Text, nullable=False, server_default="ever"),
     # The natural key while it excludes other runs; generated, so that no statement that ends or retries a run can
     # forget it.
     Column("held_key", Text, Computed(HELD_KEY, persisted=True)),
-    # A request for the same fact is a replay if it has this fingerprint.
+    # A request with the same natural key is a replay if it has this fingerprint.
     Column("content_fingerprint", Text),
     # The caller's key for one request, so that the caller can repeat it; each caller has separate keys.
     Column("idempotency_key", Text),
@@ -161,7 +161,7 @@ Index(
     job_runs.c.id,
     postgresql_where=text("finished_at IS NULL AND suspect > 0"),
 )
-# One run for each business fact.
+# One run for each natural key.
 Index(
     "job_runs_held_key",
     job_runs.c.held_key,

@@ -1,4 +1,4 @@
-"""POST /v1/runs can be repeated: an idempotency key identifies a request, a natural key a business fact."""
+"""POST /v1/runs can be repeated: an idempotency key identifies a request, a natural key what a run is about."""
 
 from __future__ import annotations
 

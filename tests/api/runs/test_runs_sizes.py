@@ -86,4 +86,4 @@ def test_a_small_body_that_would_be_stored_as_megabytes_is_refused_by_name(refus
     body = json.dumps({"job_type": "noop", "payload": {"numbers": [1e308] * 8000}})
     assert len(body) < PAYLOAD_BYTES
     answer = refused("POST", "/v1/runs", 422, "payload", data=body, content_type="application/json")
-    assert "2488013 bytes as PostgreSQL stores it; the limit is 65536" in invalid(answer)["/payload"]
+    assert "2488013 bytes as PostgreSQL writes it; the limit is 65536" in invalid(answer)["/payload"]

@@ -60,7 +60,7 @@ def test_a_silent_worker_is_explained(browse: Browse, committed: PgConnection) -
     run_in(committed, Status.RUNNING, locked_by="'web-1'", started_at="now()")
     shown = browse("read").get("/workers").text
     assert "silent web-1" in shown
-    assert "it was killed, hangs, or cannot reach the database" in shown
+    assert "it was killed, is hung, or cannot reach the database" in shown
     assert "Another worker takes over its runs when their leases expire." in shown
 
 

@@ -206,7 +206,7 @@ def test_none_of_none_is_none(connection: Connection) -> None:
         (
             {"a": "x" * PAYLOAD_BYTES},
             {},
-            r"payload: is 65545 bytes as PostgreSQL stores it; the limit is 65536: store the data in a table",
+            r"payload: is 65545 bytes as PostgreSQL writes it; the limit is 65536: store the data in a table",
         ),
         (["Ada"], {}, r"payload: must be an object \(a dict of names and values\), and is of type list$"),
         ({}, {"key": ""}, "idempotency_key: must be 1 to 255 printable characters"),

@@ -19,7 +19,7 @@ from tests.support.rows import row_of
 
 STORED = "SELECT idempotency_key, key_owner, run_id FROM rowcall.request_keys ORDER BY idempotency_key, key_owner"
 
-# When another run for the same fact is possible.
+# When another run with the same natural key is possible.
 RELEASED = [("live", Status.SUCCEEDED), ("until_failed", Status.DEAD)]
 
 

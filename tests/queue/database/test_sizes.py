@@ -1,4 +1,4 @@
-"""Sizes are measured as PostgreSQL stores values: it writes 1e308 with 309 digits, however short it was sent."""
+"""Sizes are those of values as PostgreSQL writes them: 1e308 with 309 digits, however short it was sent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_size_of_a_value_is_the_size_that_postgresql_writes(connection: PgCo
 def test_a_payload_is_measured_as_it_is_stored(connection: PgConnection) -> None:
     assert len(stored(GROWS)) < PAYLOAD_BYTES
     for ask in (lambda: enqueue(connection, "noop", GROWS), lambda: enqueue_many(connection, "noop", [{}, GROWS])):
-        with pytest.raises(RunInvalid, match=r"is \d{6} bytes as PostgreSQL stores it; the limit is 65536"):
+        with pytest.raises(RunInvalid, match=r"is \d{6} bytes as PostgreSQL writes it; the limit is 65536"):
             ask()
     assert fetch_value(connection, "SELECT count(*) FROM rowcall.job_runs") == 0
 
@@ -58,16 +58,16 @@ def test_a_payload_may_be_stored_with_as_many_bytes_as_the_limit_and_no_more(con
 
 def test_what_a_handler_returns_or_saves_is_measured_as_it_is_stored() -> None:
     assert len(stored(GROWS)) < KEPT_BYTES
-    with pytest.raises(ValueError, match=r"it is \d{6} bytes as PostgreSQL stores it; the limit is 65536"):
+    with pytest.raises(ValueError, match=r"it is \d{6} bytes as PostgreSQL writes it; the limit is 65536"):
         stored_small(GROWS)
 
 
 def test_a_definitions_payload_is_measured_as_it_is_stored() -> None:
-    with pytest.raises(DefinitionInvalid, match=r"payload: is \d{6} bytes as PostgreSQL stores it"):
+    with pytest.raises(DefinitionInvalid, match=r"payload: is \d{6} bytes as PostgreSQL writes it"):
         checked("nightly", {"job_type": "noop", "payload": GROWS}, catalogue())
 
 
 def test_a_definitions_payload_is_measured_before_its_times_are_put_in_too() -> None:
     braces = {"text": "{{" * (PAYLOAD_BYTES - 100)}
-    with pytest.raises(DefinitionInvalid, match=r"payload: is \d{6} bytes as PostgreSQL stores it"):
+    with pytest.raises(DefinitionInvalid, match=r"payload: is \d{6} bytes as PostgreSQL writes it"):
         checked("nightly", {"job_type": "noop", "payload": braces}, catalogue())

@@ -246,8 +246,9 @@ def test_an_operation_says_what_it_waits_for(connection: PgConnection) -> None:
     assert {f"rowcall runs retry {run_id}", f"rowcall operations continue {operation_id}"} <= {*ended[1]}
     canary = finish(connection, operation_id)["canary_run_id"]
     waiting = why()
+    became = f"its canary, run {canary}, was changed, and its status is now queued"
     assert waiting == (
-        f"its canary, run {canary}, was changed, and its status is now queued; the operation waits for an operator",
+        f"{became}; the operation is waiting for an operator",
         (f"rowcall runs show {canary}", f"rowcall operations continue {operation_id}"),
     )
     operations.stop(connection, operation_id, OPERATOR)

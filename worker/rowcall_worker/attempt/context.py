@@ -118,7 +118,7 @@ class Run:
     ) -> Effect:
         """Perform an external side effect once: `perform` is called with the effect, unless it has happened already.
 
-        `key` is the business fact that may happen once; if a kind's key has several columns, it is a mapping.
+        `key` identifies what may happen once; if a kind's key has several columns, it is a mapping.
         `content` identifies the effect together with the key, so that another effect with the same key is refused:
         facts such as the template and the recipient, and nothing that may differ when the run is retried.  `details`
         are stored in the table's own columns, for people.  `perform` returns the provider's reference.

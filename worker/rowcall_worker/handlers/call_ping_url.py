@@ -1,4 +1,4 @@
-"""call_ping_url: tell an outside service that Rowcall works, or that a run has begun or ended."""
+"""call_ping_url: tell an external service that Rowcall works, or that a run has begun or ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def call_ping_url(run: Run) -> None:
 
 
 def _of_run(run: Run, event: PingEvent) -> None:
-    """Tell the service of a definition that a run has begun or ended."""
+    """Tell the service at a definition's `ping_url` that a run has begun or ended."""
     definition_id, run_id = run.payload["definition_id"], run.payload["run_id"]
     with run.step() as connection:
         url = pings.ping_url(connection, definition_id)

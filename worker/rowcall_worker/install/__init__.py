@@ -1,4 +1,4 @@
-"""Configuration that lets cron, systemd or Kubernetes start the worker of this installation."""
+"""Configuration with which cron, systemd or Kubernetes starts the worker of this installation."""
 
 # The default file for secrets.
 ENVIRONMENT_FILE = "/etc/rowcall.env"

@@ -66,7 +66,7 @@ class ChildRun(InFlightRun):
             self._channel.send({"progress": progress})
 
     def listen(self) -> None:
-        """Receive what the worker learns about the lease, as long as this process lives."""
+        """Receive what the worker learns about the lease, as long as this process is alive."""
         while self._channel.open:
             for line in self._channel.read():
                 news = json.loads(line)

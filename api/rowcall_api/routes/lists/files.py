@@ -48,8 +48,8 @@ def show_file(file_id: int) -> Row:
 def download_file(file_id: int) -> flask.Response:
     """Download a file.
 
-    The API reads it below ROWCALL_FILES, so its machine must share that folder with the workers. A file that has
-    changed since its handler wrote it is refused with 409.
+    The API reads the file from the folder ROWCALL_FILES, so its machine must share that folder with the workers. A
+    file that has changed since its handler wrote it is refused with 409.
     """
     with transaction() as connection:
         file = files.get_file(connection, file_id)

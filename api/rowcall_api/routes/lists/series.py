@@ -18,7 +18,7 @@ blueprint = BodyBlueprint("series", __name__, url_prefix="/v1/series", descripti
 @blueprint.response(200, SeriesSchema)
 @needs("read")
 def show_series(query: dict[str, Any]) -> dict[str, Any]:
-    """Show, step by step, how attempts ended, how long runs waited and how long handlers ran.
+    """Show, for each step of a period, how attempts ended, how long runs waited and how long handlers ran.
 
     Workers write their counts with their heartbeats, so the last minute is incomplete, and a worker that dies loses
     what it counted since its last heartbeat. Counts are kept for 8 days.

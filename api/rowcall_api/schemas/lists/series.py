@@ -25,8 +25,8 @@ class SeriesQuery(Schema):
         load_default="1m",
         validate=validate.OneOf(STEPS),
         metadata={
-            "description": "The length of a step. Steps begin at whole multiples of it in UTC, and the range grows to"
-            f" whole steps. A range has at most {POINTS_MOST} of them."
+            "description": "The length of a step. Steps are aligned to multiples of their length in UTC, and the range"
+            f" is widened to whole steps. A range has at most {POINTS_MOST} of them."
         },
     )
     job_type = fields.String(

@@ -101,7 +101,7 @@ class EffectBusy(RowcallError):
 
 
 class Permanent(RowcallError):
-    """Raised by a handler: another attempt cannot help, so the run is given up at once."""
+    """Raised by a handler: another attempt cannot help, so the run is dead at once."""
 
 
 class Snooze(RowcallError):

@@ -33,8 +33,8 @@ def erase_command(run_ids: tuple[int, ...], criteria: Filter, dry_run: bool, yes
     such as an email's recipient.  Status, times, keys and references stay, so that nothing is done twice.  This cannot
     be undone.
 
-    With --payload as the only filter, matching payloads of removed definitions, and matching former payloads of other
-    definitions, are erased too.
+    If --payload is the only filter, this also erases matching payloads of removed definitions, and matching earlier
+    payloads of definitions that still exist.
     """
     if bool(run_ids) is not criteria.leaves_all_open:
         raise click.UsageError("specify either ids or filters, such as --payload '{\"user_id\": 7}'")

@@ -166,7 +166,7 @@ def many_options(command: Callable[..., None]) -> Callable[..., None]:
             default=True,
             help="Help the workers with the operation until it is done, or leave it to them.  [default: --wait]",
         ),
-        click.option("--reason", help="The reason, which the audit log and the operation show."),
+        click.option("--reason", help="The reason, shown with the operation and in the audit log."),
         click.option(
             "--canary",
             is_flag=True,

@@ -38,7 +38,7 @@ def _running(home: Path) -> str:
     pid = noted.partition(",")[0].removeprefix("process ")
     return (
         f"`rowcall up` is already running in {home.absolute()} ({noted}): use that one, or end it with Ctrl-C in its"
-        f" terminal or `kill {pid}`; with another ROWCALL_HOME, a second one can run beside it"
+        f" terminal or `kill {pid}`; with another ROWCALL_HOME, a second one can run alongside it"
     )
 
 

@@ -18,7 +18,7 @@ ADDED_MOST = 10_000
 # The counts of a week, and the attempts after them.
 #
 # summed    The errors that are shown: those with the most attempts in the last hour, then in the last day.
-# retrying  Their runs that wait for another attempt, among the first that are due now and the first that are due later.
+# retrying  Their runs that are waiting for another attempt, among the first that are due now and the first due later.
 # example   The newest attempt of each, by the primary key; none if its run was pruned or erased.  Its error is masked,
 #           unless only * would be left, as for a KeyError.
 FAILURES = f"""

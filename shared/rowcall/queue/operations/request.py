@@ -21,7 +21,7 @@ MOST_RUNS = 2**31 - 1
 class Requested:
     """An action, and the runs that it is meant for: all that match, or the newest of them.
 
-    With `canary`, the first run is changed alone, and the operation waits for an operator.
+    With `canary`, the first run is changed alone, and the operation then waits for an operator.
     """
 
     action: Action

@@ -80,7 +80,7 @@ def stop(connection: Connection, operation_id: int, operator: Operator) -> Row:
 
 
 def continue_operation(connection: Connection, operation_id: int, operator: Operator) -> Row:
-    """Continue an operation that waits after its canary, or that was stopped, where it stopped."""
+    """Continue an operation that is waiting after its canary, or that was stopped, where it stopped."""
     operation = _in_a_status_for(connection, OperationEvent.CONTINUE, operation_id)
     before_canary = operation["canary"] and operation["canary_run_id"] is None
     status = OperationStatus.CANARY if before_canary else OperationStatus.RUNNING

@@ -23,7 +23,7 @@ class Waiting(NamedTuple):
 def why_it_waits(
     connection: Connection, operation: Row, declared: Mapping[str, int], heartbeat: float
 ) -> Waiting | None:
-    """Say what an operation waits for; None if it has finished.  The parameters are those of `explain`."""
+    """Say what an operation is waiting for; None if it has finished.  The parameters are those of `explain`."""
     status = OperationStatus(operation["status"])
     on = f"rowcall operations continue {operation['id']}"
     if status is OperationStatus.WAITING:
@@ -54,4 +54,4 @@ def _canary(connection: Connection, operation: Row) -> str:
             became = f"was changed, and its status is now {get_run(connection, run_id)['status']}"
         except RunNotFound:
             became = "was changed"
-    return f"its canary, run {run_id}, {became}; the operation waits for an operator"
+    return f"its canary, run {run_id}, {became}; the operation is waiting for an operator"

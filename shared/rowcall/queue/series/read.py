@@ -14,7 +14,7 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.series.histogram import BUCKETS, quantile
 from rowcall.queue.series.record import End
 
-# The lengths of a step in seconds.  Steps begin at whole multiples of their length in UTC.
+# The lengths of a step in seconds.  Steps are aligned to multiples of their length in UTC.
 STEPS = {"1m": 60, "5m": 300, "1h": 3600, "1d": 86400}
 
 # A day by the minute is 1440 points.

@@ -269,7 +269,7 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     if row["error_type"] == AmbiguousEffect.__name__:
         # On a retry, the effect would still be unknown; the error says how to resolve it.
         retry = f"rowcall effects list --run {row['id']} --state unknown"
-    return f"given up at {when} after attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
+    return f"failed for good at {when}, on attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
 
 
 def _not_needed(connection: Connection, row: Row) -> str | None:

@@ -1,4 +1,4 @@
-"""The logs of the children: files in `log` of ROWCALL_HOME; the view prints their warnings and errors."""
+"""The logs of the child processes: files in `log` in ROWCALL_HOME; the view prints their warnings and errors."""
 
 from __future__ import annotations
 
