@@ -189,7 +189,8 @@ def test_a_canary_waits_and_the_others_follow(environment: dict[str, str], fresh
     )
     assert found(fresh_url, runs) == ["dead", "dead", "queued"]
     told = rowcall(environment, "operations", "show", "1").stdout
-    assert f"its canary, run {runs[-1]}, was changed, and its status is now queued; the operation waits for" in told
+    became = f"its canary, run {runs[-1]}, was changed, and its status is now queued"
+    assert f"{became}; the operation is waiting for an operator" in told
     assert "try: rowcall operations continue 1" in told
     goes_on = rowcall(environment, "operations", "continue", "1").stdout
     assert "workers carry it out: `rowcall operations show 1` shows its progress" in goes_on
