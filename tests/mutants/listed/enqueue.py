@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant, at
 
+IS_A_KIND = "next((kind for own, kind in TYPES.items() if isinstance(field, own)), None)"
+
 ENQUEUE = [
     *at(
         "keys/insert.py",
@@ -132,7 +134,7 @@ ENQUEUE = [
             ("defaults are left out", "_is_filled", "field.load_default is not missing", "False"),
             ("defaults of any type are stored", "_has_default", "type(field.load_default) in (", "True or (None) in ("),
             ("a schema's own code is left out", "_has_code", "callable(value)", "False"),
-            ("a field's own code is left out", "_plain", "type(validator) not in VALIDATORS", "False"),
+            ("a field's own code is left out", "_plain", "TYPES.get(type(field))", IS_A_KIND),
         )
     ),
     *at(
