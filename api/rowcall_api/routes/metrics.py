@@ -101,9 +101,8 @@ OF_THE_WHOLE = (
     ),
     Gauge(
         "rowcall_definitions_overdue",
-        "Definitions with a nominal time that no worker has processed for more than 150 seconds after it was due, at"
-        " most 1000. Alert above 0: no worker ticks, none knows the job type, or the schedule is broken, as the log"
-        " says.",
+        "Definitions with a nominal time that became due more than 150 seconds ago and is not processed yet, at most"
+        " 1000. Alert above 0: no worker ticks, none knows the job type, or the schedule is broken, as the log says.",
         lambda figures: figures["definitions"]["overdue"],
     ),
     Gauge(

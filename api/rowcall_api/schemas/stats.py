@@ -34,8 +34,8 @@ class DefinitionStatsSchema(Schema):
 
     paused = _count("Paused definitions, which enqueue nothing.")
     overdue = _count(
-        "Definitions with a nominal time that no worker has processed for more than 150 seconds after it was due: no"
-        " worker ticks, none knows the job type, or the schedule is broken."
+        "Definitions with a nominal time that became due more than 150 seconds ago and is not processed yet: no worker"
+        " ticks, none knows the job type, or the schedule is broken."
     )
 
 

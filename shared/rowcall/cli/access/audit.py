@@ -29,7 +29,7 @@ MORE = ("id", "request_id")
     help="Only changes to the subject with this id; needs --subject.  `rowcall definitions show` shows the id of a"
     " definition.",
 )
-@click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h.")
+@click.option("--after", type=Moment(past=True), help="Only changes at this time or later, such as 2h (two hours ago).")
 @click.option("--before", type=Moment(past=True), help="Only changes before this time.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="Show at most this many.")
 @table_options

@@ -36,10 +36,11 @@ from rowcall.local_postgres.url import named
 def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
     """Start PostgreSQL, the API and a worker on this machine, and show a run succeed.  Ctrl-C stops everything.
 
-    With DATABASE_URL, the worker takes only runs of the queue rowcall_up, so name that queue when you enqueue; the key
-    of this command can only enqueue and read, and expires after a day.  Without DATABASE_URL, Rowcall starts its own
-    PostgreSQL, keeps the data in ROWCALL_HOME, and reuses it next time.  Without ROWCALL_APP, it runs Rowcall's example
-    app, a small SaaS, if the extra `example` is installed; it does not start in a folder that contains another app.
+    With DATABASE_URL, the worker takes only runs of the queue rowcall_up, so name that queue when you enqueue; the API
+    key that this command creates can only enqueue and read, and expires after a day.  Without DATABASE_URL, Rowcall
+    starts its own PostgreSQL, keeps the data in ROWCALL_HOME, and reuses it next time.  Without ROWCALL_APP, it runs
+    Rowcall's example app, a small SaaS, if the extra `example` is installed; it does not start in a folder that
+    contains another app.
 
     On a terminal, with the extra `all`, it shows services, runs and effects as they change; logs are in
     ROWCALL_HOME/log.  In a pipe, and with NO_COLOR or TERM=dumb, it prints plain lines.
