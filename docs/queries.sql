@@ -3621,57 +3621,6 @@ BEGIN;
 SELECT pg_catalog.pg_notify('rowcall_due', '');
 ROLLBACK;
 
--- rowcall.queue.keyless: ENQUEUE_ONE_KEYLESS
--- No ON CONFLICT: it would look into every unique index before it inserts a row.
-\set job_type 'noop'
-\set payload '{"user_id": 1}'
-\set queue 'default'
-\set priority '0'
-\set run_at '2026-01-05T12:00:00+00:00'
-\set max_attempts '5'
-\set unique_mode 'ever'
-\set key_owner 'app'
-\set created_by 'cli:me'
-\set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-BEGIN;
-INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
-
-VALUES (:'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
-    :'trace_parent', 'queued')
-RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
-ROLLBACK;
-
--- rowcall.queue.keyless: ENQUEUE_MANY_KEYLESS
--- The payloads are one JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are
--- assigned in the order of the payloads, so that the first one is claimed first.
-\set job_type 'noop'
-\set queue 'default'
-\set priority '0'
-\set run_at '2026-01-05T12:00:00+00:00'
-\set max_attempts '5'
-\set unique_mode 'ever'
-\set key_owner 'app'
-\set created_by 'cli:me'
-\set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-\set payloads '[{"user_id": 1}, {"user_id": 2}]'
-BEGIN;
-WITH new AS (
-
-INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
-
-SELECT :'job_type', given.payload, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
-    :'trace_parent', 'queued'
-FROM pg_catalog.jsonb_array_elements(:'payloads'::pg_catalog.jsonb) WITH ORDINALITY AS given(payload, position)
-ORDER BY given.position
-RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
-), woken AS MATERIALIZED (
-    SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
-)
-SELECT pg_catalog.array_agg(id ORDER BY id) AS ids, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new;
-ROLLBACK;
-
 -- rowcall.queue.keys.holders: FIND_HOLDERS
 -- A separate statement, because the INSERT's snapshot is older than the run that has the key.  That run may not have
 -- reached the synchronous standby yet.  A transaction that writes nothing does not wait for the standby at commit; the
@@ -3891,6 +3840,57 @@ SELECT pg_catalog.array_agg(new.id ORDER BY new.id) AS ids,
     pg_catalog.array_agg(request.position ORDER BY new.id) AS positions,
     (SELECT pg_catalog.count(*) FROM woken) AS woken
 FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
+ROLLBACK;
+
+-- rowcall.queue.keys.keyless: ENQUEUE_ONE_KEYLESS
+-- No ON CONFLICT: it would look into every unique index before it inserts a row.
+\set job_type 'noop'
+\set payload '{"user_id": 1}'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set unique_mode 'ever'
+\set key_owner 'app'
+\set created_by 'cli:me'
+\set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+BEGIN;
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
+
+VALUES (:'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
+    :'trace_parent', 'queued')
+RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
+ROLLBACK;
+
+-- rowcall.queue.keys.keyless: ENQUEUE_MANY_KEYLESS
+-- The payloads are one JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are
+-- assigned in the order of the payloads, so that the first one is claimed first.
+\set job_type 'noop'
+\set queue 'default'
+\set priority '0'
+\set run_at '2026-01-05T12:00:00+00:00'
+\set max_attempts '5'
+\set unique_mode 'ever'
+\set key_owner 'app'
+\set created_by 'cli:me'
+\set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+\set payloads '[{"user_id": 1}, {"user_id": 2}]'
+BEGIN;
+WITH new AS (
+
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
+
+SELECT :'job_type', given.payload, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
+    :'trace_parent', 'queued'
+FROM pg_catalog.jsonb_array_elements(:'payloads'::pg_catalog.jsonb) WITH ORDINALITY AS given(payload, position)
+ORDER BY given.position
+RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due
+), woken AS MATERIALIZED (
+    SELECT rowcall.wake(:'queue', :'job_type') FROM new WHERE is_due LIMIT 1
+)
+SELECT pg_catalog.array_agg(id ORDER BY id) AS ids, (SELECT pg_catalog.count(*) FROM woken) AS woken FROM new;
 ROLLBACK;
 
 -- rowcall.queue.lease: UNLOCKED

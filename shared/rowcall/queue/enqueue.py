@@ -17,7 +17,6 @@ from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import ATTEMPTS_MOST, NAME, PRIORITY_FIRST, PRIORITY_LAST
-from rowcall.queue.keyless import as_array, insert_keyless
 from rowcall.queue.keys.holders import (
     NO_KEYS,
     Holder,
@@ -30,6 +29,7 @@ from rowcall.queue.keys.holders import (
     replayed,
 )
 from rowcall.queue.keys.insert import ENQUEUE_MANY, reserves, statement_for
+from rowcall.queue.keys.keyless import as_array, insert_keyless
 from rowcall.queue.views.results import Enqueued
 
 # A payload names what to work on; larger data belongs in a table or a file of the app.
@@ -135,10 +135,8 @@ def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, cr
 
 
 def _creator(given: str | None) -> str | None:
-    parent = PARENT.get()
-    if parent is None:
-        return given
-    return f"run {parent} ({given})" if given else f"run {parent}"
+    parent = f"run {PARENT.get()}" if PARENT.get() is not None else None
+    return f"{parent} ({given})" if parent and given else parent or given
 
 
 def enqueue_prepared(

@@ -93,7 +93,7 @@ ENQUEUE = [
         ("enqueue_many makes every run due at once", "{DUE_AT}, %(max_attempts)s", "now(), %(max_attempts)s"),
     ),
     *at(
-        "keyless.py",
+        "keys/keyless.py",
         "INSERT",
         (
             "without a key, a trace is stored as the creator",
@@ -102,20 +102,20 @@ ENQUEUE = [
         ),
     ),
     *at(
-        "keyless.py",
+        "keys/keyless.py",
         "OPTIONS",
         ("without a key, every run is due at once", "{DUE_AT}", "now()"),
         ("without a key, runs of every type exclude others for ever", "%(unique_mode)s", "'ever'"),
         ("without a key, all callers are the app", "%(key_owner)s", "'app'"),
     ),
     *at(
-        "keyless.py",
+        "keys/keyless.py",
         "ENQUEUE_MANY_KEYLESS",
         ("ids are in any order", "ORDER BY given.position", "ORDER BY given.position DESC"),
         ("many runs wake nobody", "WHERE is_due LIMIT 1", "WHERE false LIMIT 1"),
     ),
     *at(
-        "keyless.py",
+        "keys/keyless.py",
         "_portions",
         ("the last portion is lost", "if first < len(payloads):", "if False:"),
         ("portions overlap", "first, characters = position, 0", "first, characters = position - 1, 0"),

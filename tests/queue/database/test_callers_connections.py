@@ -22,7 +22,7 @@ from rowcall import JobType
 from rowcall.base import database
 from rowcall.base.database import all_or_nothing, fetch_all
 from rowcall.base.errors import KeyConflict, NaturalKeyConflict, NotAConnection, RowcallError, SchemaMismatch
-from rowcall.queue.keyless import RUNS_MOST
+from rowcall.queue.keys.keyless import RUNS_MOST
 from rowcall_migrations.migrate import migrate
 
 
@@ -76,16 +76,8 @@ def scoped_session_on_psycopg(url: str) -> Any:
     return scoped_session(sessionmaker(_engine(url, "psycopg")))
 
 
-KINDS = [
-    on_psycopg2,
-    on_psycopg,
-    as_tuples,
-    as_values,
-    alchemy_on_psycopg2,
-    alchemy_on_psycopg,
-    session_on_psycopg,
-    scoped_session_on_psycopg,
-]
+KINDS = [on_psycopg2, on_psycopg, as_tuples, as_values]
+KINDS += [alchemy_on_psycopg2, alchemy_on_psycopg, session_on_psycopg, scoped_session_on_psycopg]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)

@@ -22,7 +22,7 @@ from rowcall.job_types.builtin import AnyPayload
 from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
 from rowcall.queue.enqueue import PAYLOAD_BYTES
-from rowcall.queue.keyless import CHARACTERS_MOST, RUNS_MOST
+from rowcall.queue.keys.keyless import CHARACTERS_MOST, RUNS_MOST
 
 # now() is the start of the transaction, so this does not count what other tests of this module committed.
 ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at = now()"

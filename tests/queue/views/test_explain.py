@@ -254,7 +254,7 @@ def test_a_run_whose_lease_is_over_is_told_where_nobody_will_end_it(connection: 
     [
         (Status.SUCCEEDED, "succeeded", ("clone",)),
         (Status.CANCELLED, "cancelled", ("retry", "clone")),
-        (Status.DEAD, "after attempt 2 of 5: SmtpDown: no route", ("retry",)),
+        (Status.DEAD, "on attempt 2 of 5: SmtpDown: no route", ("retry",)),
     ],
 )
 def test_a_run_that_has_ended_is_told_how(
