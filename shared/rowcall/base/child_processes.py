@@ -48,7 +48,7 @@ def dies_with_us(number: signal.Signals) -> Callable[[], None]:
     parent = os.getpid()
 
     def begin() -> None:
-        # A background process may ignore this signal, and its children would inherit that.
+        # This process may ignore the signal, as a background process does, and the child would inherit that.
         signal.signal(number, signal.SIG_DFL)
         die_with(parent, number)
 

@@ -23,12 +23,12 @@ def duration_words(length: timedelta) -> str:
 
 
 def relative(moment: datetime, now: datetime) -> str:
-    """How long ago or ahead a time is, such as "3 min ago"; the largest unit says enough."""
+    """Return how long ago or ahead a time is, such as "3 min ago", in one unit only."""
     length = abs(moment - now)
     if length > NEAR:
         return moment.date().isoformat()
     units = (("day", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))
-    # A unit is used from two upwards; below that, the next smaller unit is more useful.
+    # A unit is used if there are at least two of it; otherwise the next smaller unit is more useful.
     unit, size = next((one for one in units if length >= 2 * one[1]), ("s", timedelta(seconds=1)))
     count = length // size
     if not count:

@@ -1,6 +1,6 @@
 """Parsers for external endpoints and their secrets: email addresses, servers, URLs, networks, secrets, event ids.
 
-Every parser raises ValueError, whose message says what the text must be.
+For invalid text, every parser raises a ValueError whose message says what the text must be.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ URL_FORM = (
     "a URL such as https://example.com/hooks, in ASCII (names as xn--, paths with %XX), and without user, password,"
     " fragment, spaces or backslashes"
 )
-# A webhook's receiver recognizes repetitions by this id.  No dots: the signed text is "id.timestamp.body".
+# A webhook's receiver recognizes a repeated event by this id.  No dots: the signed text is "id.timestamp.body".
 EVENT_ID = re.compile(r"[A-Za-z0-9_:@/+=-]{1,255}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
@@ -103,7 +103,7 @@ class SmtpServer:
     @classmethod
     def parse(cls, text: str) -> SmtpServer:
         """Parse `smtp://user:password@host:587` (STARTTLS unless `?starttls=never`) or `smtps://...@host:465`."""
-        # Without a password, which would be redacted.
+        # The examples contain no password, because it would be redacted.
         form = "a URL such as smtp://user@host:587 or smtps://user@host:465 (a password follows the user after a colon)"
         try:
             parts = urlsplit(text.strip())
@@ -148,12 +148,12 @@ class HttpUrl:
         return self.secure, self.host, self.port
 
     def below(self, name: str) -> HttpUrl:
-        """The URL of this name below the path; the query stays."""
+        """The URL with this name appended to the path; the query is kept."""
         path, mark, query = self.target.partition("?")
         return replace(self, target=f"{path.rstrip('/')}/{name}{mark}{query}")
 
     def asking(self, name: str, value: str) -> HttpUrl:
-        """The URL with one more parameter, which needs no escaping, in its query."""
+        """The URL with one more query parameter, which must need no escaping."""
         return replace(self, target=f"{self.target}{'&' if '?' in self.target else '?'}{name}={value}")
 
     def __str__(self) -> str:
@@ -212,7 +212,7 @@ def signing_secrets(text: str) -> tuple[bytes, ...]:
 
 
 def endpoint_secret(secret: bytes, url: str | HttpUrl) -> bytes:
-    """Derive the key that the receiver at this URL verifies signatures with; it cannot sign for other receivers."""
+    """Derive the key with which the receiver at this URL verifies signatures; other receivers have other keys."""
     target = HttpUrl.parse(url) if isinstance(url, str) else url
     return hmac.digest(secret, f"webhook endpoint {target}".encode(), "sha256")
 

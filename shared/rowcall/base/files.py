@@ -25,7 +25,7 @@ from rowcall.base.errors import OutcomeUnknown, Unavailable, Unusable
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,99}")
 LONGEST_PATH_CHARACTERS = 400
 
-# `.invoice.pdf.part`: this name without a lock on the file is what a killed writer left behind.
+# Such as `.invoice.pdf.part`: a file with this name that is not locked was left behind by a killed writer.
 TEMPORARY = re.compile(r"\..+\.part")
 
 A_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -1,4 +1,4 @@
-"""Encodes values for jsonb columns, and refuses what PostgreSQL would refuse before any statement is sent."""
+"""Encodes values for jsonb columns; before a statement is sent, refuses what PostgreSQL would refuse."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import socket
 
 from rowcall.base.errors import PortInUse
 
-# The number of connections that may wait to be accepted.  The kernel does not answer more, so their clients try again
-# or try another server; otherwise they would wait for a response that comes after they have given up.
+# The number of connections that may wait to be accepted.  The kernel leaves further ones unanswered, so their
+# clients try again or try another server, instead of waiting for a response that comes after they have given up.
 BACKLOG = 256
 
 

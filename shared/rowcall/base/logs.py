@@ -82,7 +82,7 @@ EVENT_WIDTH = 24
 DIVIDED_CHARACTERS = 1000
 ELLIPSIS = "…"
 
-# Deeper data is shown as its repr: it may contain itself.
+# Data nested deeper than this is shown as its repr, because it may contain itself.
 DEPTH_MOST = 20
 
 
@@ -155,9 +155,9 @@ def log() -> Log:
 
 
 def _write(stream: TextIO, line: str) -> None:
-    """Write the line in one piece, past the buffer of a stream that has a file.
+    """Write the line in one piece, bypassing the buffer of a stream that has a file descriptor.
 
-    Python aborts at its exit if a daemon thread that it has just stopped still holds the lock of that buffer.
+    Python aborts at exit if a daemon thread that it has just stopped still holds the lock of that buffer.
     """
     try:
         descriptor = stream.fileno()
@@ -214,7 +214,7 @@ def _shown(value: object, depth: int = 0) -> Any:
 
 
 def _fields(fields: Mapping[Any, object], depth: int) -> dict[str, Any]:
-    """Convert named values; one that is named as a secret is not shown."""
+    """Convert named values; hide a value whose name says that it is a secret."""
     named = ((str(_shown(name)), value) for name, value in fields.items())
     return {name: BLANK if value and names_a_secret(name) else _shown(value, depth) for name, value in named}
 
@@ -225,7 +225,7 @@ def _has_colours(stream: TextIO) -> bool:
 
 
 def _text(line: dict[str, Any], *, coloured: bool) -> str:
-    """Format a line as text, followed by the rest of an event of several lines, and by its traceback."""
+    """Format a line as text, followed by the other lines of a multi-line event, and by its traceback."""
     told = dict(line)
     timestamp, level, event = (told.pop(name) for name in ("timestamp", "level", "event"))
     exception = told.pop("exception", None)

@@ -38,8 +38,8 @@ def is_outage(error: Exception) -> bool:
     return error.pgcode.startswith(OUTAGES)
 
 
-# While a connection is opened, the driver gives no error code, only libpq's text: a server that refuses it says FATAL,
-# and PostgreSQL or PgBouncer adds one of these words if it will soon accept one.
+# While a connection is opened, the driver gives no error code, only libpq's text: a server that refuses the
+# connection says FATAL, and PostgreSQL or PgBouncer adds one of these phrases if it will soon accept connections.
 SOON = ("starting up", "shutting down", "recovery", "not accepting connections", "cannot connect", "connect failed")
 
 

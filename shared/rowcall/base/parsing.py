@@ -1,4 +1,4 @@
-"""Defines settings and their parsers.  Every parser raises ValueError, whose message says what the text must be."""
+"""Defines settings and their parsers.  Invalid text raises a ValueError whose message says what it must be."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def number(kind: type[int] | type[float], low: float, high: float) -> Parser:
 
 
 def one_of(*choices: str) -> Parser:
-    """Return a parser for one of these words, case-insensitive."""
+    """Return a case-insensitive parser for one of these words."""
 
     def parse(text: str) -> str:
         if text.strip().lower() not in choices:
@@ -124,7 +124,7 @@ def database_url(text: str) -> str:
         return f"postgresql://{rest}"
     if not NAMES_A_DATABASE & set(connection_keywords(text) or ()):
         raise ValueError(
-            # Without a password, which would be redacted.
+            # The example contains no password, because it would be redacted.
             "a URL such as postgresql://user@host:5432/database (a password follows the user after a colon), or"
             " host=... dbname=..., as libpq accepts them"
         )

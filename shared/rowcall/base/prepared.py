@@ -21,10 +21,10 @@ SETTINGS = re.compile(r"(?:SET LOCAL [^;]+;\s*)*")
 PARAMETER = re.compile(r"%\((\w+)\)s")
 
 # Use one plan for all parameters from the first execution on, because the best plan of these statements does not depend
-# on them.  By default, PostgreSQL plans the first five executions anew, and then compares.
+# on them.  By default, PostgreSQL plans each of the first five executions, and then compares costs.
 ONE_PLAN = "SET LOCAL plan_cache_mode = force_generic_plan;"
 
-# The session does not have the statement, has one that we did not prepare, or its result types have changed.
+# The session does not have the statement or has one that we did not prepare, or the result types have changed.
 PLAN_IS_GONE = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
 
 
@@ -81,6 +81,6 @@ def _keeps_plans(connection: PgConnection) -> TypeGuard[InternalConnection]:
 
 
 def is_our_session(connection: PgConnection) -> bool:
-    """Return whether no pooler shares the session: then its server process is the one that we connected to."""
+    """Return whether no pooler shares the session: whether its server process is the one that we connected to."""
     [(pid,)] = fetch_tuples(connection, "SELECT pg_backend_pid()", {})
     return bool(pid == connection.info.backend_pid)

@@ -23,7 +23,7 @@ class Receiver:
 
     @property
     def label(self) -> str:
-        """The receiver's public name: for a URL, its host and a digest that distinguishes it from others there."""
+        """The receiver's public name: for a URL, its host and a digest that distinguishes it from other URLs there."""
         if self.url is None:
             return str(self.address)
         return f"{self.url.host}#{hashlib.sha256(str(self.url).encode()).hexdigest()[:DIGEST_CHARACTERS]}"
@@ -59,5 +59,5 @@ def urls(text: str) -> tuple[Receiver, ...]:
 
 
 def unique(those: Iterable[Receiver]) -> tuple[Receiver, ...]:
-    """Return each receiver once, in this order."""
+    """Return each receiver once, in the given order."""
     return tuple(dict.fromkeys(those))

@@ -22,7 +22,7 @@ from rowcall.base.settings import all_settings
 BLANK = "***"
 
 # Only this much of a text is searched: searching a hundred megabytes would stop all threads for seconds.  If the cut
-# leaves half a secret, that must be far from the part that is kept.
+# divides a secret, it must do so far from the part of the text that is kept.
 SEARCHED_CHARACTERS = 200_000
 
 # Not one of Rowcall's settings, but libpq reads the database's password from it.
@@ -41,7 +41,7 @@ _QUOTED = r"""(?P<quote>\\{0,3}["'])(?:(?!(?P=quote))(?:\\.|[^\n]))*+(?:(?P=quot
 _BARE = r"""(?!(?:none|null|true|false)\b)[^\s&"']*[^\s&"'),;\]}]"""
 
 # Patterns and their replacements.  An unbounded repetition stops at a character that can begin the next match, and is
-# possessive (`*+`) where backtracking cannot help: so no part of a string is read more than a few times.
+# possessive (`*+`) where backtracking cannot help, so no part of a string is read more than a few times.
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
@@ -97,7 +97,7 @@ def storable(text: str) -> str:
 
 def fit_to_keep(text: str) -> str:
     """Make text from outside storable and redact it.  Truncate only afterwards: half a secret is not recognized."""
-    # Characters that cannot be stored go first, because one may split a secret.
+    # Characters that cannot be stored are removed first, because one may split a secret.
     return redacted(storable(text))
 
 

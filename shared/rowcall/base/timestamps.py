@@ -10,7 +10,7 @@ YEARS = range(2000, 9999)
 
 
 def unusable(moment: datetime) -> str | None:
-    """Return why this time cannot be used, as the rest of a sentence about a field, or None if it can."""
+    """Return why this time cannot be used, as the rest of a sentence about a field; None if it is usable."""
     if moment.tzinfo is None:
         return "must have an offset, such as 2026-03-29T09:00:00+02:00"
     if moment.year not in YEARS:

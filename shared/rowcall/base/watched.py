@@ -32,7 +32,7 @@ LOOK_SECONDS = 0.5
 
 # Every statement qualifies its tables.  Functions, operators and types come from pg_catalog, whatever search_path the
 # role or the database has; pg_temp is listed because it would otherwise come first.
-# psycopg2 cannot read every style of intervals, so the style is set too.
+# psycopg2 cannot read every interval style, so the style is set too.
 INTERNAL_NAMES = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL intervalstyle = postgres;"
 
 # The server ends a transaction that is idle for this many times ANSWER_SECONDS.  Otherwise a machine that vanished
@@ -105,7 +105,7 @@ class InternalConnection(WatchedConnection):
 
 
 def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS) -> str:
-    """Return a prologue that limits how long we wait for a lock, and the server for our next statement."""
+    """Return a prologue that limits our waits for a lock, and the server's wait for our next statement."""
     return (
         f"{lock_limit(lock_seconds)}"
         f" SET LOCAL idle_in_transaction_session_timeout = {round(answer_seconds * ABANDONED_AFTER * 1000)};"
@@ -128,7 +128,7 @@ def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
 class WatchedCursor(psycopg2.extensions.cursor):
     """A cursor that marks its connection as waiting, so that SQLAlchemy's statements are watched too."""
 
-    def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - the driver calls it so
+    def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002 - the driver's name for it
         """Execute a statement, and mark the connection as waiting meanwhile."""
         with answered(self.connection):
             super().execute(query, vars)
@@ -173,7 +173,7 @@ class Answers:
 
     def _keep(self) -> None:
         while True:
-            time.sleep(LOOK_SECONDS)  # waking it for every statement would cost more than looking
+            time.sleep(LOOK_SECONDS)  # waking it for every statement would cost more than polling
             self.end_overdue()
 
     def _gone(self, reference: weakref.ref[WatchedConnection]) -> None:

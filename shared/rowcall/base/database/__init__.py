@@ -151,7 +151,7 @@ def commit(connection: PgConnection) -> None:
 
 @contextmanager
 def confirmed(connection: PgConnection) -> Iterator[None]:
-    """Raise CommitUnconfirmed if the commit in the block causes any notice (messages are localised, so any counts)."""
+    """Raise CommitUnconfirmed if the commit in the block causes a notice, whatever its text, which may be localized."""
     del connection.notices[:]
     yield
     if connection.notices and isinstance(connection, WatchedConnection):
@@ -161,7 +161,7 @@ def confirmed(connection: PgConnection) -> Iterator[None]:
 def engine(
     url: str, pool_size: int, answer_seconds: float | None = None, wait_seconds: float = 30.0
 ) -> sqlalchemy.Engine:
-    """Create SQLAlchemy's pool for API and migrations; it replaces a dead connection before it is used.
+    """Create SQLAlchemy's pool for the API and migrations; the pool replaces a dead connection before using it.
 
     With `answer_seconds`, a connection on which an answer takes longer is shut down, and the statement fails.
     `wait_seconds` is how long a caller waits for a free connection.
@@ -226,7 +226,7 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     if is_psycopg3(connection):
         return psycopg3_rows(connection, sql, parameters)
-    # Not the raw cursor: SQLAlchemy must know that its transaction has begun, or it never commits.
+    # Not the raw cursor: SQLAlchemy must know that its transaction has begun, or it would never commit.
     result = sqlalchemy_connection(connection).exec_driver_sql(sql, dict(parameters or {}))
     return [dict(row) for row in result.mappings()] if result.returns_rows else []
 
@@ -269,7 +269,7 @@ def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, An
 def _execute(
     cursor: psycopg2.extensions.cursor, connection: PgConnection, sql: str, parameters: Mapping[str, Any] | None
 ) -> None:
-    """Run a statement; on an internal connection, watch it, and send the prologue with a transaction's first one."""
+    """Run a statement; on an internal connection, watch it, and begin each transaction with the prologue."""
     if not isinstance(connection, WatchedConnection):
         cursor.execute(sql, parameters)
     elif connection.prologue is None:

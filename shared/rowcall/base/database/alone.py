@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import psycopg
     import sqlalchemy
 
-# A connection that can end its transaction.  A session cannot without expiring its objects.
+# A connection whose transaction we can end.  On a session, that would expire the session's objects.
 Plain: TypeAlias = "PgConnection | psycopg.Connection[Any] | sqlalchemy.Connection"
 
 OPEN = (TRANSACTION_STATUS_ACTIVE, TRANSACTION_STATUS_INTRANS, TRANSACTION_STATUS_INERROR)
@@ -32,7 +32,7 @@ OPEN = (TRANSACTION_STATUS_ACTIVE, TRANSACTION_STATUS_INTRANS, TRANSACTION_STATU
 def outside_transaction(connection: Connection) -> Iterator[Plain]:
     """Yield a connection for short transactions; raise TransactionOpen if the caller's is in one.
 
-    For a session, it is another connection of its engine; the session has returned its own to the pool.
+    For a session, this is another connection of its engine; the session has returned its own to the pool.
     """
     session = session_of(connection)
     if session is not None:
@@ -40,7 +40,7 @@ def outside_transaction(connection: Connection) -> Iterator[Plain]:
 
         _refuse(session.in_transaction())
         bind = session.get_bind()
-        # A session in a caller's own connection, as tests have it, sees what that connection sees.
+        # A session that is bound to the caller's own connection, as in tests, sees what that connection sees.
         with bind.connect() if isinstance(bind, Engine) else nullcontext(bind) as another:
             _refuse(another.in_transaction())
             yield sqlalchemy_connection(another)
@@ -60,7 +60,7 @@ def _refuse(in_transaction: bool) -> None:
 
 @contextmanager
 def ended(connection: Plain) -> Iterator[None]:
-    """End the transaction of the block's reads with the block."""
+    """Read in the block, and end the transaction of these reads when the block ends."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""A caller's connection: of psycopg2 or psycopg 3, or SQLAlchemy's connection or session on either.
+"""A caller's connection: one of psycopg2 or psycopg 3, or an SQLAlchemy connection or session on either.
 
 This module does not import SQLAlchemy or psycopg 3 itself: a caller that passes their objects has imported them.
 """
@@ -43,7 +43,7 @@ def is_psycopg3(connection: object) -> TypeGuard[Psycopg3Connection]:
 
 
 def session_of(connection: object) -> sqlalchemy.orm.Session | None:
-    """Return the SQLAlchemy session that the caller's object is or stands for, if it is one."""
+    """Return the SQLAlchemy session that the caller's object is or stands for; None if there is none."""
     if not sys.modules.get("sqlalchemy.orm"):
         return None
     from sqlalchemy.orm import Session, scoped_session

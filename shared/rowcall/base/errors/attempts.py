@@ -37,7 +37,7 @@ class TimeLimitExceeded(RowcallError):
 
 
 class TooManyStuck(RowcallError):
-    """As many handlers are stuck beyond their time limits as the worker has threads."""
+    """The number of handlers stuck beyond their time limits has reached the worker's number of threads."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(
@@ -105,7 +105,7 @@ class Permanent(RowcallError):
 
 
 class Snooze(RowcallError):
-    """Raised by a handler: the run waits until then, and its attempt does not count."""
+    """Raised by a handler: the run waits until this time, and its attempt does not count."""
 
     def __init__(self, until: datetime, reason: str = "the handler asked to wait") -> None:
         if not isinstance(until, datetime):

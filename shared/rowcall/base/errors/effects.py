@@ -25,7 +25,7 @@ class EffectKindUnknown(RowcallError):
 
     @property
     def fault(self) -> Fault:
-        """What is wrong with the value that has this kind."""
+        """What is wrong with the value that names this kind."""
         return Fault(str(self), self.code)
 
 
@@ -51,7 +51,7 @@ class FileMissing(RowcallError):
 
 
 class FileChanged(RowcallError):
-    """A generated file is not the one that its handler has written."""
+    """A generated file is not the one that its handler wrote."""
 
 
 class EffectConflict(Permanent):

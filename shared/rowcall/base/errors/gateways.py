@@ -63,6 +63,6 @@ class WrongCharge(GatewayError, Permanent):
 
 
 class KeyReused(GatewayError, Permanent):
-    """The provider has seen the idempotency key in a request with different content, and may have carried that out."""
+    """The provider has seen the idempotency key in a request with different content, which it may have carried out."""
 
     acted = "maybe"

@@ -22,12 +22,12 @@ class JobTypeUnknown(RowcallError):
 
     @property
     def fault(self) -> Fault:
-        """What is wrong with the value that has this name."""
+        """What is wrong with the value that contains this name."""
         return Fault(str(self), self.code)
 
 
 class RunInvalid(RowcallError):
-    """A request for a run has invalid fields; `fields` says for each what is wrong."""
+    """A request for a run has invalid fields; `fields` says what is wrong with each."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.fields = dict(fields)
@@ -35,7 +35,7 @@ class RunInvalid(RowcallError):
 
 
 class FilterInvalid(RowcallError):
-    """A filter, or another parameter of a list, is invalid; `fields` says for each what is wrong."""
+    """One or more filters or other parameters of a list are invalid; `fields` says what is wrong with each."""
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         self.fields = dict(fields)
@@ -63,7 +63,7 @@ class TooManySearches(RowcallError):
 
 
 class TooManyWaiting(RowcallError):
-    """This process of the API has reached its limit of waiting requests."""
+    """This API process has reached its limit of waiting requests."""
 
     def __init__(self) -> None:
         super().__init__("too many requests are waiting here: try again in a moment, or read runs without `wait`")
@@ -78,7 +78,7 @@ class ScheduleInvalid(RowcallError):
 
 
 class DefinitionInvalid(RowcallError):
-    """A definition has invalid fields; `fields` says for each what is wrong."""
+    """A definition has invalid fields; `fields` says what is wrong with each."""
 
     def __init__(self, name: str, fields: Mapping[str, object]) -> None:
         self.name = name
@@ -126,7 +126,7 @@ class KeyTaken(RowcallError):
     """A run with different content already has one of the request's keys.
 
     `position` is the place of that request among several, and `other` is that of the one that has the key, if it is one
-    of them too.  `places` are the paths of the requests in the body of a batch.
+    if it is one of them.  `places` are the paths of the requests in the body of a batch.
     """
 
     run_id: int
@@ -137,7 +137,7 @@ class KeyTaken(RowcallError):
     _remedy = "send the same content or another key"
 
     def between(self, one: str, other: str) -> None:
-        """Name two of the requests, because the run of the other one is rolled back."""
+        """Name two of the requests instead of the run that has the key, because that run is rolled back."""
         both = f"{one} and {other} have the same {self._key_is} but different content"
         self.args = (f"{both}: {self._remedy}",)
 
@@ -239,7 +239,7 @@ class NaturalKeyHeld(TransitionRefused):
 
 
 class RunChanged(RowcallError):
-    """A run has changed since the caller read it; `version` is its current one."""
+    """A run has changed since the caller read it; `version` is its current version."""
 
     def __init__(self, run_id: int, version: str) -> None:
         self.run_id = run_id

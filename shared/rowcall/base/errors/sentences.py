@@ -12,7 +12,7 @@ COMPARED_CHARACTERS = 100
 # Indented lines, and the period before them.
 HINT = re.compile(r"\.?((?:\n[ \t]+\S.*)+)")
 
-# The statuses that cannot follow "is": of runs, and of operations.
+# The statuses, of runs and of operations, that cannot follow "is".
 VERBS = {"succeeded": "has succeeded", "canary": "is trying its canary"}
 
 
@@ -45,7 +45,7 @@ def sentence(wrong: object) -> str:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of a driver's message; libpq's hints, which are indented below an error, are in parentheses."""
+    """Join the lines of a driver's message; put libpq's hints, which are indented below an error, in parentheses."""
     told = HINT.sub(lambda hint: f" ({' '.join(hint[1].split()).rstrip('.')})", text.strip())
     return "; ".join(" ".join(line.split()).rstrip(".") for line in told.splitlines() if line.strip())
 

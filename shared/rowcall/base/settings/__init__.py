@@ -31,7 +31,7 @@ class Settings(AlertSettings):
 
     @property
     def mail_folder(self) -> Path:
-        """The folder that emails are written to without a mail server."""
+        """The folder to which emails are written if there is no mail server."""
         return self.home / "mail"
 
     @property

@@ -9,6 +9,6 @@ from rowcall.base.parsing import Parser, Setting
 
 
 def setting(variable: str, parse: Parser, default: Any, meaning: str, unit: str = "", secret: bool = False) -> Any:
-    """Return the dataclass field of this environment variable."""
+    """Return the dataclass field for this environment variable."""
     spec = Setting(variable, parse, default, meaning, unit, secret)
     return dataclasses.field(default=default, repr=not secret, metadata={"setting": spec})

@@ -13,7 +13,7 @@ from rowcall.base.settings.processes import ProcessSettings
 
 @dataclass(frozen=True)
 class GatewaySettings(ProcessSettings):
-    """What gateways use, after the settings of processes."""
+    """The settings that gateways use; declared after those of processes."""
 
     smtp: SmtpServer | None = setting(
         "ROWCALL_SMTP_URL",

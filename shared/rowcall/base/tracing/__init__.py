@@ -1,6 +1,6 @@
-"""Traces: spans of OpenTelemetry if this process has loaded it, and the `traceparent` that connects processes.
+"""Traces: OpenTelemetry's spans if this process has loaded it, and the `traceparent` that connects processes.
 
-Nothing here imports OpenTelemetry.  A process that uses it, because `configure` or the app has loaded it, pays for it.
+Nothing here imports OpenTelemetry.  Only a process in which `configure` or the app has loaded it pays for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from rowcall.base.redaction import redacted
 
-# W3C Trace Context, version 00; ids of zeros only are invalid.
+# W3C Trace Context, version 00; an id that consists only of zeros is invalid.
 TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 # The traceparent of the request that this thread answers.
@@ -76,7 +76,7 @@ def span(
 ) -> Iterator[Span]:
     """Make a span for the block; `kind` is one of OpenTelemetry's, `parent` a traceparent.
 
-    An error that leaves the block marks the span as failed, with its class; its text may have secrets.
+    An error that leaves the block marks the span as failed, with its class but not its text, which may contain secrets.
     """
     if not loaded():
         yield Span()

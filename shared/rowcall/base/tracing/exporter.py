@@ -1,4 +1,4 @@
-"""Configure OpenTelemetry by its own variables, if a collector is set and the app has not done it."""
+"""Configures OpenTelemetry from its own variables, if a collector is set and the app has not configured one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUIET_SECONDS = 300.0
 
 
 class Warnings(logging.Handler):
-    """Logs what the packages report in the format of the log, once in five minutes for each of their modules."""
+    """Logs the packages' warnings in the format of the log, at most once in five minutes for each of their modules."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -38,7 +38,7 @@ class Warnings(logging.Handler):
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a collector is set, and the packages are there."""
+    """Whether a collector is set, and the packages are installed."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if not any(environment.get(name, "").strip() for name in ENDPOINTS):
@@ -60,7 +60,7 @@ def load() -> bool:
 
 
 def configure(service: str, environment: Mapping[str, str] = os.environ) -> Callable[[], None]:
-    """Send spans to the collector, unless the app has its own provider; return a function that sends the rest."""
+    """Send spans to the collector, unless the app has its own provider; return a function that flushes them."""
     if not load():
         return lambda: None
     from opentelemetry import trace
