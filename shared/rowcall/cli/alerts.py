@@ -48,7 +48,7 @@ def list_command(only_open: bool, limit: int, table: Table) -> None:
 
 
 def _what(row: Row) -> str:
-    """Say what began, and of a test whether a worker has told the receivers."""
+    """Say what began; for a test, also whether a worker has told the receivers."""
     title = opened_title(row["alert"], row["subject"], row["details"])
     return title if row["told"] else f"{title}; no worker has found it yet"
 

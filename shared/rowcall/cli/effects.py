@@ -91,7 +91,7 @@ def _check_reference(effect_ids: Sequence[int], happened: bool) -> None:
 def _resolve_each(
     kind: str, effect_ids: Sequence[int], happened: bool, reference: str | None
 ) -> tuple[list[Row], dict[int, str], list[str]]:
-    """Resolve each effect; return them, the state of each run, and the refusals, which do not stop the others."""
+    """Resolve each effect; return the effects, the states of their runs, and the refusals; none stops the others."""
     rows, refusals, states = [], [], {}
     with command_transaction() as connection:
         for effect_id in effect_ids:
@@ -133,7 +133,7 @@ def _report(rows: Sequence[Row], states: Mapping[int, str], happened: bool) -> N
 
 
 def _workers(connection: Connection) -> str:
-    """Say how many workers run on the database; empty if none does."""
+    """Say how many workers run on the database; return "" if none does."""
     live = fetch_value(connection, LIVE_WORKERS, {"heartbeat": settings.read().heartbeat})
     if live:
         return f"{'1 worker is' if live == 1 else f'{live} workers are'} running on this database"

@@ -18,8 +18,8 @@ ABOUT = {
     "worker": "Perform due runs.",
 }
 
-# Modules that Rowcall imports but installs only with extras.  Any other missing module is imported by the app, and gets
-# a traceback.
+# Modules that Rowcall imports but installs only with extras.  Any other missing module is imported by the app, and
+# causes a traceback.
 PACKAGES = frozenset(
     {
         "PIL",
@@ -55,8 +55,8 @@ API = (
     "webargs",
     "werkzeug",
 )
-# Those of PACKAGES that each command imports; the list of commands only looks for them, because importing takes a
-# second.
+# Those of PACKAGES that each command imports; the list of commands only looks for them, because importing them
+# takes a second.
 NEEDED = {"api": API, "migrate": ("alembic", "cronsim"), "up": ("cronsim",), "worker": ("cronsim",)}
 
 

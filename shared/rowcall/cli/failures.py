@@ -32,7 +32,7 @@ def failures_command(job_type: str | None, queue: str | None, limit: int, table:
     with command_transaction() as connection:
         found = list_failures(connection, job_type, queue, limit)
         now = clock(connection)
-    # The key is for links of the page.
+    # The key is only for links on the page.
     errors = [{name: value for name, value in row.items() if name != "error_key"} for row in found.errors]
     rows = [{**row, **{name: row[field] for name, field in PERIODS.items()}} for row in errors]
     given = " ".join(f"--{name} {value}" for name, value in {"type": job_type, "queue": queue}.items() if value)

@@ -57,7 +57,7 @@ OWN = {
 # What a shell reports for a program that SIGINT has ended.
 INTERRUPTED = 128 + signal.SIGINT
 # What a shell reports for a program that SIGPIPE has ended, as most tools end when `head` stops reading.  Not 0: the
-# command may not have done all, and the exit code of `runs show --wait` says whether a run succeeded.
+# command may not have done everything, and the exit code of `runs show --wait` says whether a run succeeded.
 UNREAD = 128 + signal.SIGPIPE
 # An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
@@ -87,13 +87,13 @@ class FrontDoor(Group):
             return _not_installed(cmd_name, error)
 
     def outline(self, ctx: click.Context, name: str) -> str | None:
-        """Return the first sentence of a command's help; to list the commands, none that imports much is imported."""
+        """Return the first sentence of a command's help, without importing a command that imports much."""
         return extras.outlined(name) or super().outline(ctx, name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Import and run the command; Ctrl-C ends it as it ends a program without a handler, but lets it clean up.
 
-        What an app's command refuses is shown as Rowcall's own commands show it.
+        A ClickException of an app's command is shown as an error of Rowcall's own commands is.
         """
         was = signal.getsignal(signal.SIGINT)
         if was is signal.SIG_DFL:
@@ -165,7 +165,7 @@ def main() -> None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         _run()
-    except BrokenPipeError:  # of an error's sentence
+    except BrokenPipeError:  # while an error's sentence was printed
         _end_unread()
 
 

@@ -12,7 +12,7 @@ PREFIX = "ROWCALL_"
 
 
 def misspelt_settings(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """A sentence for each, with the nearest setting."""
+    """Yield a sentence for each, with the setting that was probably meant."""
     settings = all_settings().values()
     known = {one.variable for one in settings} | {one.file_variable for one in settings if one.secret}
     # Compared without the prefix, which would make any two alike.

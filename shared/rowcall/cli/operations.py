@@ -20,7 +20,7 @@ from rowcall.queue.views.filters import from_json
 
 LISTED = ("id", "action", "status", "matched", "changed", "refused", "requested_by", "created_at", "reason")
 
-# The run that was changed alone, and the carry_out_operation run.
+# The run that was changed first and alone, and the run of carry_out_operation.
 LABELS = {"canary_run_id": "canary run", "run_id": "operation's own run"}
 
 NO_FILTER = "none: all runs that the action can change"

@@ -34,7 +34,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no p
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
-    """A duration; it needs a unit where a bare number, which would mean seconds, is rarely intended."""
+    """A duration; a number without a unit is refused, except where an option takes seconds."""
 
     name = "duration"
 

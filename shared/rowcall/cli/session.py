@@ -21,7 +21,7 @@ from rowcall.base.redaction import redacted
 from rowcall.local_postgres.url import database_url
 from rowcall.schema import check_revision
 
-# Longer than the names of users.
+# Longer than users' names usually are.
 USER_CHARACTERS = 100
 
 
@@ -35,7 +35,7 @@ def command_transaction() -> Iterator[PgConnection]:
 
 @contextmanager
 def held_server() -> Iterator[None]:
-    """Keep the local server running for a command that opens many transactions; a database of one's own needs none."""
+    """Keep the local server running for a command that opens many transactions; do nothing if DATABASE_URL is set."""
     chosen = settings.read()
     with nullcontext() if chosen.database_url else database_url(chosen):
         yield
@@ -43,7 +43,7 @@ def held_server() -> Iterator[None]:
 
 @dataclass
 class Outage:
-    """Why the database was not available, if it was not."""
+    """Why the database was not available; None if it was."""
 
     reason: str | None = None
 
@@ -75,7 +75,7 @@ def needs_rights_of(who: str) -> Iterator[None]:
 
 
 def operator() -> Operator:
-    """Return the user who runs the command, by number if it has no name, as in some containers."""
+    """Return the user who runs the command, as a user ID if there is no name, as in some containers."""
     try:
         # From the environment, so it may be anything.
         name = "".join(letter if letter.isprintable() else "?" for letter in getpass.getuser())[:USER_CHARACTERS]

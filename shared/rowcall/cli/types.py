@@ -70,6 +70,6 @@ def _shown(value: Any) -> Any:
 
 
 def _in_words(field: dict[str, Any]) -> str:
-    """Such as "user_id integer", or "[note string]" for one that may be left out."""
+    """Describe the field, such as "user_id integer", or "[note string]" if it is optional."""
     words = f"{field['name']} {field['type']}"
     return words if field["required"] else f"[{words}]"

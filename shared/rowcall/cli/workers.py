@@ -45,9 +45,9 @@ def workers_command(stopped: bool, limit: int, table: Table) -> None:
 
 
 def _state(worker: Row, heartbeat: float) -> str:
-    """Return what a worker does now, and if it is late by the measure of `rowcall runs explain`, for how long.
+    """Return what a worker is doing; if it is late, as `rowcall runs explain` defines that, add for how long.
 
-    A busy one may be asleep until the next notification, with some threads free.
+    A busy worker may be asleep until the next notification, with some threads free.
     """
     silent = worker["heartbeat_age_seconds"]
     if worker["stopped_at"] or silent > silence(heartbeat):

@@ -53,7 +53,7 @@ class Checked(NamedTuple):
 
 
 def enqueue_batch(connection: Connection, operator: Operator, runs: Sequence[BatchRun]) -> list[Enqueued]:
-    """Enqueue these runs in the caller's transaction, all or none; the outcomes are in their order.
+    """Enqueue these runs in the caller's transaction, all or none; the outcomes are in the same order.
 
     RunInvalid names every invalid field of every run; KeyTaken has the `places` of the runs that conflict.
     """

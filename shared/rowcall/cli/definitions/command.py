@@ -193,7 +193,7 @@ def _local(row: Row) -> dict[str, Any]:
 
 
 def _next(row: Row) -> dict[str, Any]:
-    """Return when the definition runs next, in its time zone; a paused one does not."""
+    """Return when the definition runs next, in its time zone, or that it is paused."""
     return {"next_run_at": PAUSED} if row["paused_at"] and row["next_run_at"] else _local(row)
 
 

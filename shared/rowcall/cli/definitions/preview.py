@@ -25,7 +25,7 @@ from rowcall.schedule import moment
 
 COLUMNS = ("wall", "nominal_at", "run_at", "outcome", "note")
 
-# How many times to show if --count does not say: after --at, and on a terminal up to --until or --asleep.
+# The number of times shown without --count: after --at, and, on a terminal, up to --until or --asleep.
 NEXT, ON_A_TERMINAL = 10, 50
 
 # The name of a schedule that is not saved.

@@ -1,4 +1,4 @@
-"""Definitions that the code declares and that are not in the database."""
+"""Definitions that the code declares but the database does not have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DefinitionsGroup(Group):
     """The commands for definitions: they distinguish a definition that was not applied from an unknown one."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; look into the code for a definition that the database does not have."""
+        """Run the command; look in the code for a definition that the database does not have."""
         try:
             return super().invoke(ctx)
         except DefinitionNotFound as error:

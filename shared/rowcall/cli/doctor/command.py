@@ -1,4 +1,4 @@
-"""`rowcall doctor`: show the settings, find problems, and say how to fix them; what is wrong comes last."""
+"""`rowcall doctor`: show the settings, find problems, and say how to fix them; the problems come last."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def doctor_command(verbose: bool, as_json: bool) -> None:
 
 
 def _show(values: list[dict[str, str]], findings: list[Finding], verbose: bool) -> None:
-    """Print what is wrong at the end, where a terminal shows it."""
+    """Print the problems last, where a terminal shows them."""
     shown = [value for value in values if verbose or value["source"] != "default"]
     if shown:
         Table().show(shown, ("setting", "value", "source"))

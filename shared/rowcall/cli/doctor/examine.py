@@ -117,7 +117,7 @@ def _rowcall_api(settings: Settings) -> Finding:
 
 
 def _asked(host: str, port: int, path: str) -> tuple[str | None, bytes]:
-    """Return which database an API says that it serves, and the start of its response; nothing if there is none."""
+    """Return the database that an API says it serves, and the start of its response; nothing if it does not respond."""
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request("GET", path)

@@ -1,4 +1,4 @@
-"""One answer of doctor's."""
+"""One finding of `rowcall doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """The subject of a check, whether it is good, and a sentence."""
+    """The result of a check: its subject, whether all is well, and a sentence."""
 
     subject: str
     good: bool

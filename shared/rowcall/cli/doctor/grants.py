@@ -47,7 +47,7 @@ def grants(connection: PgConnection) -> Finding:
 
 
 def _wanted(role: Mapping[str, bool]) -> dict[str, list[str]]:
-    """Return the rights of the role's duties, as the parameters of LACKING."""
+    """Return the rights that the role's duties need, as the parameters of LACKING."""
     duties: dict[str, Mapping[str, Sequence[str]]] = resolve_name("rowcall_migrations.grants:ROLES")
     wanted = {
         (relation, privilege, column)

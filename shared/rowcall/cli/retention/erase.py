@@ -79,7 +79,7 @@ _DONE = "runs erased: {erased}; effects erased: {effects}; definitions erased: {
 
 
 class Definitions:
-    """The definitions that match a filter of nothing but a payload; any other filter is about runs."""
+    """The definitions that match the filter, if it consists only of a payload; any other filter concerns only runs."""
 
     def __init__(self, criteria: Filter) -> None:
         self._payload = criteria.payload if criteria == Filter(payload=criteria.payload) else None
@@ -139,7 +139,7 @@ def _named(runs: Sequence[int]) -> str:
 
 
 def _complain(locked: int, unfinished: list[int], definitions: list[str]) -> None:
-    """Fail if the data of a run or a definition that matches is still there."""
+    """Fail if data of a matching run or definition remains."""
     reasons = []
     if unfinished:
         reasons.append(

@@ -22,7 +22,7 @@ from rowcall.queue.retention.prune import policy_of
 from rowcall.queue.retention.walk import NOTHING_YET, PruneOptions, expire_keys, prune_runs
 from rowcall.schema import check_revision
 
-# Whose rights it needs.
+# The roles whose rights the command needs.
 ROLES = "the worker's role that `rowcall migrate --grants` creates, or of the owner of the tables"
 
 Policies = Mapping[str, Mapping[str, Any]]
@@ -66,7 +66,7 @@ def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool)
 
 
 def _confirm(yes: bool) -> None:
-    """Ask, unless the schema refuses the command anyway."""
+    """Ask for confirmation, unless the command would fail anyway: the schema does not fit, or rights are missing."""
     if not yes:
         with needs_rights_of(ROLES), command_transaction():
             pass

@@ -97,11 +97,11 @@ def list_command(criteria: queue.Filter, limit: int, include: tuple[str, ...], w
 
 
 def _watch(show: Callable[[], None]) -> None:
-    """Refresh the list until Ctrl-C, even if the database goes away after the first time."""
+    """Refresh the list until Ctrl-C, even if the database becomes unavailable after the first read."""
     try:
         show()
         while True:
-            time.sleep(WATCHED_SECONDS)  # the list is read again at intervals; Ctrl-C interrupts it
+            time.sleep(WATCHED_SECONDS)  # the list is read again at intervals; Ctrl-C interrupts the sleep
             click.clear()
             with survived_outage() as outage:
                 show()

@@ -35,7 +35,7 @@ class Many:
     wait: bool = True
 
     def selects(self, run_ids: Sequence[int], criteria: Filter) -> bool:
-        """Return whether the filter selects the runs, and not ids."""
+        """Return whether the filter, rather than ids, selects the runs."""
         by_filter = replace(self, reason=None) != Many() or not criteria.leaves_all_open
         if run_ids and not criteria.leaves_all_open:
             raise click.UsageError("specify ids or filters such as --status dead, not both")
@@ -115,7 +115,7 @@ def _show_progress(operation: Row) -> None:
 
 
 def counts(operation: Row) -> str:
-    """Say how far an operation is."""
+    """Say how far an operation has progressed."""
     least = "" if operation["counted_all"] else " or more"
     refused = f", {operation['refused']:,} refused" if operation["refused"] else ""
     # One count for both, because a running run ends only when its worker stops it, or its lease has expired.

@@ -1,4 +1,4 @@
-"""`rowcall runs show`: one run as a person reads it, what went wrong first."""
+"""`rowcall runs show`: one run, formatted for people, with what went wrong first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rowcall.status import FINAL, Event, Status
 # How many lines of its log are shown with a run.
 LOG_LINES = 10
 
-# The number is that of the run's log, which a retry does not start again.  The error comes last, because it may be
+# The lease_no is the number in the run's log, and a retry does not reset it.  The error comes last, because it may be
 # long: other columns are padded to their longest cell.
 ENDED = ("lease_no", "outcome", "worker", "ended_at")
 
@@ -86,7 +86,7 @@ def _show(run_id: int, table: Table) -> None:
     if failed and run["last_stack"]:
         click.echo()
         for line in str(run["last_stack"]).rstrip().splitlines():
-            # The lines of frames stay as they are; the exception's message is a sentence.
+            # The lines of stack frames are printed unchanged; the exception's message is wrapped as a sentence.
             click.echo(shown(line) if line.startswith(" ") else wrapped(shown(line)))
     if attempts:
         click.echo()
@@ -102,7 +102,7 @@ def _show_attempts(attempts: Sequence[Row], now: datetime, table: Table) -> None
 
 
 def error_of(row: Row, field: str = "last_error") -> str | None:
-    """The last line of a traceback: the exception's class and its message, because a message alone may say little."""
+    """Return the exception's class and message, as in a traceback, because a message alone may say little."""
     error, error_type = row[field], row["error_type"]
     if error is None:
         return None
@@ -139,7 +139,7 @@ def _effects(run_id: int, performed: Sequence[Row]) -> dict[str, str]:
 
 
 def _counted(run: Row, attempts: Sequence[Row]) -> str:
-    """The attempts since the last retry, from which they are counted anew, and those before it."""
+    """Say how many attempts were made since the last retry, which restarts the count, and how many before it."""
     counted = f"{run['attempts']} of {run['max_attempts']}"
     before = _before(run, attempts)
     return f"{counted} since the last retry, {before} before it" if before > 0 else counted
@@ -147,7 +147,7 @@ def _counted(run: Row, attempts: Sequence[Row]) -> str:
 
 def _before(run: Row, attempts: Sequence[Row]) -> int:
     """How many attempts were made before the last retry."""
-    # A snooze does not count, and the attempt that runs or has succeeded is not among those that ended otherwise.
+    # A snooze does not count, and `attempts` does not contain an attempt that is running or has succeeded.
     made = sum(attempt["outcome"] != Event.SNOOZE for attempt in attempts)
     before: int = made + (run["status"] in (Status.RUNNING, Status.SUCCEEDED)) - run["attempts"]
     return before

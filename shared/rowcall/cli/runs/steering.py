@@ -150,7 +150,7 @@ def _steer(run_ids: Sequence[int], event: Event, reason: str | None, as_json: bo
 
 
 def _asked(connection: Connection, row: Row) -> str:
-    """Say what follows a request to cancel a running run, whose worker may be dead."""
+    """Say what will follow a request to cancel a running run, because its worker may be dead."""
     if row["status"] != Status.RUNNING or not row["cancel_requested_at"]:
         return ""
     held = fetch_one(connection, HOLDER, {**row, "heartbeat": settings.read().heartbeat})

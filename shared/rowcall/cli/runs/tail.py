@@ -60,7 +60,7 @@ class Tail:
         """Print the lines since the last time, and say how many were left out before each."""
         with command_transaction() as connection:
             status = Status(queue.get_run(connection, self._run_id)["status"])
-            # The lines are read later than the status, so those that were written with the end are among them.
+            # The lines are read later than the status, so they include those that were written when the run ended.
             commit(connection)
             more = True
             while more:
@@ -71,12 +71,12 @@ class Tail:
         self._status = status
 
     def follow(self) -> None:
-        """Print new lines until the run has ended, even if the database goes away meanwhile."""
+        """Print new lines until the run has ended, even if the database is unavailable for a while."""
         was_away = False
         if self._status not in (Status.RUNNING, *FINAL):
             click.echo(f"run {self._run_id} is {self._status}; waiting until it ends", err=True)
         while self._status not in FINAL:
-            time.sleep(FOLLOWED_SECONDS)  # the log is read again at intervals; Ctrl-C interrupts it
+            time.sleep(FOLLOWED_SECONDS)  # the log is read again at intervals; Ctrl-C interrupts the sleep
             with survived_outage() as outage:
                 self.show()
             if outage.reason and not was_away:
@@ -84,7 +84,7 @@ class Tail:
             was_away = outage.reason is not None
 
     def _show(self, line: Row) -> None:
-        # Lines are numbered without gaps, so a number that is missing is that of a line that was left out.
+        # Lines are numbered without gaps, so a missing number means that a line was left out.
         if missing := line["line_no"] - self.last - 1:
             sys.stdout.flush()
             click.echo(in_words(missing), err=True)

@@ -16,14 +16,14 @@ from rowcall.status import FINAL, Status
 # The longest duration that an option takes.
 UNTIL_IT_ENDS = timedelta(days=3653)
 
-# Between two reads.
+# The time between two reads.
 PAUSE_SECONDS = 0.5
 
 
 def status_at_end(run_id: int, longest: timedelta) -> Status:
-    """Wait until the run has ended, or this long; return its status.
+    """Wait until the run has ended, but at most this long; return its status.
 
-    If the database goes away after the first read, say so once, and continue.
+    If the database becomes unavailable after the first read, say so once, and continue.
     """
     until, told = elapsed() + longest.total_seconds(), False
     status = _status(run_id)
@@ -31,7 +31,7 @@ def status_at_end(run_id: int, longest: timedelta) -> Status:
         most = "" if longest == UNTIL_IT_ENDS else f", at most {duration_words(longest)}"
         click.echo(f"run {run_id} is {status}; waiting until it ends{most}", err=True)
     while status not in FINAL and (left := until - elapsed()) > 0:
-        time.sleep(min(PAUSE_SECONDS, left))  # the run is read again at intervals; Ctrl-C interrupts it
+        time.sleep(min(PAUSE_SECONDS, left))  # the run is read again at intervals; Ctrl-C interrupts the sleep
         with survived_outage() as outage:
             status, told = _status(run_id), False
         if outage.reason and not told:

@@ -9,10 +9,10 @@ from click.shell_completion import CompletionItem
 
 
 class Group(click.Group):
-    """Click's group, except that its help cuts no sentence and keeps the order of declaration."""
+    """A click group whose help truncates no sentence and keeps the order of declaration."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order in which they were added."""
+        """Return the names, in the order in which they were added."""
         return list(self.commands)
 
     def resolve_command(
@@ -26,13 +26,13 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The first sentence of each command's help, whole."""
+        """Write the first sentence of each command's help, untruncated."""
         listed = [(name, self.outline(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, sentence) for name, sentence in listed if sentence is not None])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that begin like this, each with the sentence that the help shows, and the options."""
+        """Return the commands that begin with this text, each with the first sentence of its help, and the options."""
         begun = [(name, self.outline(ctx, name)) for name in self.list_commands(ctx) if name.startswith(incomplete)]
         commands = [CompletionItem(name, help=sentence) for name, sentence in begun if sentence is not None]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]

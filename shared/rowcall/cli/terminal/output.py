@@ -45,14 +45,14 @@ def in_foreground() -> bool:
 def wrapped(text: str, indent: int = 0, errors: bool = False) -> str:
     """Wrap a sentence at words if it goes to a terminal, with further lines indented.
 
-    A terminal itself would break within words.  A command in backticks stays whole if it fits a line.
+    The terminal itself would break within words.  A command in backticks stays whole if it fits on a line.
     """
     stream = sys.stderr if errors else sys.stdout
     if stream is None or not stream.isatty():
         return text
     space = " " * indent
     width = max(os.get_terminal_size(stream.fileno()).columns, NARROWEST)
-    # Up to two characters of punctuation touch it.
+    # Up to two characters of punctuation may adjoin a command.
     fits = f"`[^`\n]{{1,{max(width - indent - 4, 1)}}}`"
     whole = re.sub("`[^`\n]*`", lambda one: one[0].replace(" ", "\0") if re.fullmatch(fits, one[0]) else one[0], text)
     lines = [
@@ -70,7 +70,7 @@ def wrapped(text: str, indent: int = 0, errors: bool = False) -> str:
 
 
 def discard_output(errors: bool = False) -> None:
-    """Drop what could not be written; otherwise the interpreter would try again at its end, and say so."""
+    """Discard what could not be written; otherwise the interpreter would try again at exit, and report an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in filter(None, (sys.stdout, sys.stderr if errors else None)):
         os.dup2(nowhere, stream.fileno())

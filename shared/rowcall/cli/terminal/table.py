@@ -1,4 +1,4 @@
-"""Lists: tables that fit the terminal; whole and with exact times in a pipe; JSON for programs."""
+"""Lists: as tables that fit the terminal, untruncated and with exact times in a pipe, and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from rowcall.cli.terminal.output import show_json, shown
 GAP = "  "
 ELLIPSIS = "…"
 
-# No column is cut below this, even if the line is then too long.
+# No column is made narrower than this, even if the line is then too long.
 NARROWEST = 8
 
-# The last column is wrapped below itself if that leaves it at least this width.
+# The last column is wrapped within its own width if that is at least this; otherwise the whole row is wrapped.
 COLUMN_LEAST = 24
 
 
 @dataclass(frozen=True)
 class Table:
-    """How a list is printed, as the options of its command ask."""
+    """How a list is printed, according to the command's options."""
 
     as_json: bool = False
     wide: bool = False
@@ -48,7 +48,7 @@ class Table:
 
         On a terminal, times are relative to `now`, if it is given; elsewhere the columns `more` are printed too.  Where
         the terminal is narrow, texts are cut except those of the columns `whole`, and then columns are left out: those
-        of `spare` first, then the last ones.  A line that is still too long continues below, from a space on.
+        of `spare` first, then the last ones.  A line that is still too long is wrapped at a space.
         """
         if self.as_json:
             show_json(rows)
@@ -68,7 +68,7 @@ class Table:
 
     @property
     def cuts(self) -> bool:
-        """Whether the table is made to fit: on a terminal, unless all columns are asked for."""
+        """Whether the table is cut to fit: on a terminal, unless --wide was given."""
         return sys.stdout.isatty() and not self.wide
 
     def _cell(self, value: object, since: datetime | None) -> str:
@@ -130,7 +130,7 @@ def _folded(text: str, before_last: int, columns: int) -> str:
 def _kept(
     widths: Mapping[str, int], room: int, texts: Collection[str], spare: Iterable[str], whole: Collection[str]
 ) -> dict[str, int]:
-    """The columns that fit if texts are cut as far as they may be; one stays in any case."""
+    """Return the columns that fit if texts are cut as far as allowed; at least one is kept."""
     kept = dict(widths)
     for name in spare:
         least = (min(width, NARROWEST) if one in texts else width for one, width in kept.items())
@@ -142,7 +142,7 @@ def _kept(
 
 
 def _fitted(widths: Mapping[str, int], room: int, texts: Collection[str]) -> dict[str, int]:
-    """Widths that fit, if only columns of text give way, the widest first."""
+    """Return widths that fit, by narrowing only the columns of text, the widest first."""
     fitted = dict(widths)
     while sum(width + len(GAP) for width in fitted.values()) > room:
         widest = max((name for name in fitted if name in texts), key=fitted.__getitem__, default=None)

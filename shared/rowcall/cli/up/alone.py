@@ -23,7 +23,7 @@ def alone(home: Path, pid: int) -> Iterator[None]:
         except LockBusy:
             raise RowcallError(_running(home)) from None
         except OSError:
-            pass  # whatever else needs this folder says better what is wrong with it
+            pass  # the next step that needs this folder says better what is wrong with it
         yield
 
 

@@ -1,4 +1,4 @@
-"""Finds apps in the current folder, because there `up` does not start the example."""
+"""Finds apps in the current folder, because `up` does not start the example in the folder of another app."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refuse_apps_here(folder: Path, example: str | None) -> None:
 
 def apps_in(folder: Path) -> list[str]:
     """Return the app that pytest's configuration names, or else the packages with job types."""
-    # Pytest itself complains of a broken file.
+    # Pytest itself complains about a broken file.
     with suppress(OSError, ValueError, AttributeError, configparser.Error):
         if named := next(_named(folder), ""):
             return [named]
@@ -40,7 +40,7 @@ def apps_in(folder: Path) -> list[str]:
 
 
 def _named(folder: Path) -> Iterator[str]:
-    """Yield what `rowcall_app` is in pytest.ini and pyproject.toml."""
+    """Yield the values of `rowcall_app` in pytest.ini and pyproject.toml."""
     written = configparser.ConfigParser(interpolation=None)
     written.read(folder / "pytest.ini")
     if named := written.get("pytest", "rowcall_app", fallback=""):

@@ -13,7 +13,7 @@ from rowcall.base.child_processes import dies_with_us, own_command
 from rowcall.base.errors import RowcallError
 from rowcall.cli.up.reports import Reports
 
-# How long they have to stop.
+# How long the processes have to stop.
 STOP_SECONDS = 10.0
 
 # How often to check whether one has ended.
@@ -32,8 +32,8 @@ class Child:
     hint: str
 
     def check(self) -> None:
-        """Raise an error if it has ended by itself."""
-        # While it runs, without poll(): that takes a lock, and wait() would hang if Stop was raised before its release.
+        """Raise an error if the process has ended by itself."""
+        # Not poll() while it runs: poll() takes a lock, and wait() would hang if Stop was raised before its release.
         if self.process.returncode is None and not os.waitid(os.P_PID, self.process.pid, LOOK):
             return
         code = self.process.poll()
@@ -68,7 +68,7 @@ def wait(children: Sequence[Child]) -> None:
     """Wait for a signal; raise an error if a child ends by itself."""
     while True:
         check_all(children)
-        time.sleep(POLL_SECONDS)  # signals interrupt it; Python cannot wait for several children at once
+        time.sleep(POLL_SECONDS)  # signals interrupt the sleep; Python cannot wait for several children at once
 
 
 def check_all(children: Sequence[Child]) -> None:

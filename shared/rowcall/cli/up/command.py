@@ -58,7 +58,7 @@ def up_command(port: int | None, with_parent: bool, yes: bool) -> None:
 
 
 def _run(chosen: settings.Settings, port: int | None, is_example: bool) -> None:
-    """Run `up` until a signal, with the view if a person watches and the extra for it is installed."""
+    """Run `up` until a signal, with the view if a person is watching and the extra for it is installed."""
     can_draw, has_rich = _can_draw(), find_spec("rich") is not None
     if can_draw and has_rich:
         # Loaded only here: no other command needs rich.
@@ -79,7 +79,7 @@ def without(view: bool, example: bool) -> str | None:
 
 
 def _can_draw() -> bool:
-    """Whether a person watches a terminal that can draw in place; otherwise, plain lines are more useful."""
+    """Whether a person is watching a terminal that can draw in place; otherwise, plain lines are more useful."""
     if not sys.stdout.isatty() or not in_foreground() or os.environ.get("NO_COLOR"):
         return False
     return os.environ.get("TERM", "") not in ("", "dumb", "unknown") and sys.stdout.encoding.lower() == "utf-8"
@@ -102,7 +102,7 @@ def lines(running: Running, chosen: settings.Settings) -> list[str]:
     run = running.first_run
     seconds = (run["finished_at"] - run["created_at"]).total_seconds()
     key = shlex.quote(str(chosen.home / "api_key"))
-    # The local server's password can be printed: it opens nothing else.  A password in DATABASE_URL may.
+    # The local server's password can be printed, because it opens nothing else; one in DATABASE_URL may open more.
     place = (
         ["DATABASE_URL", f"  worker      takes only runs of the queue {running.queue}, so none of your own"]
         if running.queue

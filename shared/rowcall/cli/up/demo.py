@@ -47,7 +47,7 @@ class Asked(Protocol):
 
     @property
     def notes(self) -> Mapping[int, str]:
-        """Run id -> a sentence: that it fails on purpose, and what to do."""
+        """Run id -> a sentence that says that the run fails on purpose, and what to do."""
 
 
 class Demo(Protocol):
@@ -77,7 +77,7 @@ def is_installed() -> bool:
 def choose_app() -> bool:
     """Set the example as the app of this process and its children, if it is installed and no app is named.
 
-    The folder of another app is refused.
+    Raise an error in the folder of another app.
     """
     if os.environ.get("ROWCALL_APP", "").strip():
         return False

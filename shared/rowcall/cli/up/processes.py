@@ -53,8 +53,8 @@ OPERATOR = Operator("rowcall up")
 
 LOOPBACK = "127.0.0.1"
 
-# With DATABASE_URL, the runs of `up` are in this queue, and its worker takes no others.  Its key has these scopes and
-# this lifetime.
+# With DATABASE_URL, the runs of `up` are in this queue, and its worker takes no others.  Its key then has these
+# scopes and this lifetime.
 QUEUE = "rowcall_up"
 OWN_SCOPES = ("enqueue", "read")
 OWN_KEY_LIFETIME = timedelta(days=1)
@@ -87,7 +87,7 @@ class Running:
 
     @property
     def before(self) -> list[str]:
-        """What a terminal needs before the first command."""
+        """What to type in a new terminal before the first command."""
         return [f"export ROWCALL_APP={EXAMPLE}"] if self.is_example else []
 
     @property
@@ -115,7 +115,7 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         with database.internal_transaction(url) as connection:
             version = str(database.fetch_value(connection, "SELECT current_setting('server_version')"))
         reports.started(POSTGRES, version)
-        # Opened here: another program could take a free port before the API opens it.
+        # Opened here, because another program could take a free port before the API opens it.
         with _listener(settings, port) as listener:
             api = url_of(listener, settings.api_host)
             note_api(settings.home, api)

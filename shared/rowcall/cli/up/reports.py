@@ -19,11 +19,11 @@ class Reports:
     hint = "see the error above"
 
     def started(self, service: str, detail: str = "") -> None:
-        """One of SERVICES is ready."""
+        """Report that one of SERVICES is ready."""
 
     def stopping(self) -> None:
-        """Everything is about to be stopped."""
+        """Report that everything is about to be stopped."""
 
     def errors_of(self, command: str) -> IO[bytes] | None:
-        """Return the file for the standard error of a child that runs this command; None is our own."""
+        """Return the file for the standard error of a child that runs this command; None means our own."""
         return None

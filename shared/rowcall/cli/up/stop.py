@@ -22,7 +22,7 @@ class _Signals:
 
     def receive(self, _: int, __: FrameType | None) -> None:
         """Raise Stop at the first signal, now or at the end of the block."""
-        # Not by SIG_IGN: Python would print an error for a signal that came just before.
+        # Further signals are not set to SIG_IGN: Python would print an error for one that came just before.
         if not self.came:
             self.came = True
             if not self.held:

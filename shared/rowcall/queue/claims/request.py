@@ -32,8 +32,8 @@ ALONE = 2
 class Claimed(NamedTuple):
     """One attempt of one run; it belongs to the claiming worker until the lease ends.
 
-    `suspect` is the number of leases that the run has lost in a row.  An attempt that its worker ends reduces it to 1
-    at most.  `waited` is how many seconds it had been due when it was claimed.
+    `suspect` is the number of leases that the run has lost in a row.  An attempt that its worker ends reduces
+    this number to at most 1.  `waited` is how many seconds the run had been due when it was claimed.
     """
 
     run_id: int

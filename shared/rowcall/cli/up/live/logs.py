@@ -13,7 +13,7 @@ from typing import IO
 
 from rowcall.local_postgres.home import make_home
 
-# In text and in JSON.  A line in neither form is a traceback, or was printed by a handler or by Python itself.
+# The level of a line in text or JSON.  Any other line belongs to a traceback, or was printed by a handler or Python.
 LEVEL = re.compile(r'^(?:\d[\dT:.-]+Z |\{"timestamp": "[^"]+", "level": ")(debug|info|warning|error)\b')
 TIME = re.compile(r"^\d[\dT:.-]+Z ")
 PADDING = re.compile(r"(?<=\S) {2,}")
@@ -77,7 +77,7 @@ class Logs:
         return writes
 
     def news(self, expected: Collection[int], last: bool = False) -> Iterator[Line]:
-        """Yield what was logged since the last call, except info and what is about runs that fail as expected."""
+        """Yield the lines since the last call, except debug and info, and those about runs that fail as expected."""
         for child, file in self._files.items():
             for text in file.lines(last):
                 found = LEVEL.match(text)

@@ -22,7 +22,7 @@ END_SECONDS = 1.0
 
 
 class Reader:
-    """The latest snapshot and, while the database is away, the reason.  It has one connection, and opens it again."""
+    """The latest snapshot and, while the database is away, the reason.  It has one connection, and reopens it."""
 
     def __init__(self, url: str, queue: str | None, announced: Iterable[int], link: str = "") -> None:
         self.snapshot: Snapshot | None = None
@@ -50,7 +50,7 @@ class Reader:
 
     @property
     def away(self) -> str | None:
-        """Why nothing can be read now; None if it can."""
+        """Why nothing can be read now; None if reading is possible."""
         if self._error is None and self.silent_for > SILENCE_SECONDS:
             return "it does not answer"
         return self._error
@@ -66,7 +66,7 @@ class Reader:
                     connection.autocommit = True
                 self.snapshot = read_snapshot(connection, self._queue, self._announced, self._link)
                 self._answered_at, self._error = time.monotonic(), None
-            except Exception as error:  # whatever it is, the view shows it, and this tries again
+            except Exception as error:  # the view shows any error, and the thread tries again
                 self._error = redacted(one_line(str(drivers_error(error))))
                 _close(connection)
                 connection = None

@@ -14,7 +14,7 @@ from rowcall.base.durations import relative
 from rowcall.cli.terminal.output import shown
 from rowcall.status import Status
 
-# The terminal's own colours, which its owner can read.
+# The terminal's own colours, which its user can read.
 STYLES = {
     Status.QUEUED: "cyan",
     Status.RUNNING: "bold cyan",
@@ -30,17 +30,17 @@ NOW = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def ago(seconds: float) -> str:
-    """How long ago, or in how long if it is negative."""
+    """How long ago something was, or how far ahead it is if the number is negative."""
     return relative(NOW - timedelta(seconds=seconds), NOW)
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, and without what would control the terminal."""
+    """The text without line breaks, and with control characters escaped."""
     return shown(" ".join(text.split()))
 
 
 def grid(wide: int, columns: int) -> Table:
-    """A table without lines that fits the width; only one column takes what is left, and the last is at the right."""
+    """A table without borders that fits the width: column `wide` takes the rest, and the last is aligned right."""
     table = Table.grid(padding=(0, 2, 0, 0), expand=True)
     for column in range(columns):
         last = column == columns - 1 != wide

@@ -30,9 +30,9 @@ STYLES = {"warning": "yellow", "error": "red"}
 
 
 class LiveReports(Reports):
-    """Shows in the view how `up` proceeds; the children write to log files."""
+    """Shows the progress of `up` in the view; the children write to log files."""
 
-    # Text is what a person opens the files to read.  Progress reaches the database with a heartbeat.
+    # Text, because people read the files.  A short heartbeat, because it writes a handler's progress to the database.
     environment: Mapping[str, str] = MappingProxyType({"ROWCALL_LOG_FORMAT": "text", "ROWCALL_HEARTBEAT": "2"})
 
     def __init__(self, settings: Settings) -> None:
@@ -56,7 +56,7 @@ class LiveReports(Reports):
         self._logs.__exit__(kind, error, at)
 
     def started(self, service: str, detail: str = "") -> None:
-        """Show it as ready."""
+        """Show the service as ready."""
         self.state.ready[service] = detail
         self.refresh()
 
@@ -73,7 +73,7 @@ class LiveReports(Reports):
         self._screen.print(Text(f"Rowcall has stopped.  {kept}"))
 
     def errors_of(self, command: str) -> IO[bytes]:
-        """Return its log file."""
+        """Return the log file of the child that runs this command."""
         return self._logs.file_of(command)
 
     def refresh(self) -> None:
@@ -97,7 +97,7 @@ class LiveReports(Reports):
 
 
 def run(settings: Settings, port: int | None, is_example: bool) -> None:
-    """Run `up` until a signal; then say what stays."""
+    """Run `up` until a signal; then say what is kept."""
     reports = LiveReports(settings)
     try:
         # Before the view changes the terminal.
@@ -109,7 +109,7 @@ def run(settings: Settings, port: int | None, is_example: bool) -> None:
                 try:
                     _watch(reports, running)
                 finally:
-                    # At once, and not only when the reader has ended.
+                    # At once, not only after the reader has ended.
                     reports.stopping()
     except Stop:
         reports.say_goodbye()
@@ -120,4 +120,4 @@ def _watch(reports: LiveReports, running: Running) -> None:
     while True:
         reports.refresh()
         check_all(running.children)
-        time.sleep(POLL_SECONDS)  # signals interrupt it; the reader's thread does not wake it
+        time.sleep(POLL_SECONDS)  # signals interrupt the sleep; the reader's thread does not

@@ -1,4 +1,4 @@
-"""The terminal: draws the view in place, prints lines above it, and leaves everything as it was."""
+"""The terminal: draws the view in place, prints lines above it, and restores the terminal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from rowcall.cli.up.stop import undisturbed
 
 # If neither the terminal nor its emulator says how large it is.
 DEFAULT_SIZE = (80, 24)
-# What was printed last is printed again when the terminal's size changes, because that clears it.
+# The last printed lines are printed again when the terminal's size changes, because the terminal is then cleared.
 REPEATED = 20
 
 
 class Screen:
-    """A view at the end of what the terminal shows.  Typed keys are not echoed: they would appear within it."""
+    """A view below the terminal's other output.  Typed keys are not echoed: they would appear within the view."""
 
     def __init__(self, view: RenderableType) -> None:
         self._console = Console(
@@ -66,7 +66,7 @@ class Screen:
         return was_open
 
     def print(self, shown: RenderableType) -> None:
-        """Print lines above the view, or at the end if it is closed; text is wrapped by the terminal alone."""
+        """Print lines above the view, or at the end if the view is closed; only the terminal wraps text."""
         self._printed.append(shown)
         with undisturbed():
             self._print(shown)
@@ -85,7 +85,7 @@ class Screen:
             return
         with undisturbed():
             if size != self._size:
-                # The terminal may have wrapped the lines of the view, so where they are is not known.
+                # The terminal may have wrapped the lines of the view, so their position is unknown.
                 self._console.size = self._size = size
                 self._console.clear()
                 for shown in self._printed:
@@ -94,7 +94,7 @@ class Screen:
         self._drawn = (version, size)
 
     def _echo(self, on: bool) -> None:
-        """Switch the echo of typed keys; keys typed meanwhile do not reach the shell."""
+        """Switch the echo of typed keys on or off; discard keys typed so far, so that they do not reach the shell."""
         if not (sys.stdin.isatty() and in_foreground()):
             return
         with suppress(termios.error):

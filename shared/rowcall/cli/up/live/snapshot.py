@@ -10,9 +10,9 @@ from rowcall.base.database import PgConnection, Row, fetch_one
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.status import Status
 
-# The view looks at this many runs, so that it costs the same beside ten million others.
+# The view reads only this many runs, so that it costs no more if there are ten million others.
 NEWEST = 1000
-# More than fit any terminal.
+# More than fit on any terminal.
 SHOWN = 50
 
 # The newest runs are read along job_runs_created, and of each table of effects the newest along its primary key.  With
@@ -62,7 +62,7 @@ SELECT (SELECT coalesce(json_object_agg(status, runs), '{{}}') FROM counted) AS 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The newest runs by status, the latest of them, the latest effects, the announced runs, and if the link works."""
+    """Counts of the newest runs, the latest runs and effects, the announced runs, and whether the link works."""
 
     counts: Mapping[str, int]
     runs: list[Row]
@@ -72,7 +72,7 @@ class Snapshot:
 
 
 def read_snapshot(connection: PgConnection, queue: str | None, announced: Iterable[int], link: str = "") -> Snapshot:
-    """Read all that the view shows; ages are in seconds, by the database's clock.  `link` is its token."""
+    """Read all that the view shows; ages are in seconds, by the database's clock.  `link` is the link's token."""
     asked = {"queue": queue, "announced": list(announced), "link": hashed(link)}
     row = fetch_one(connection, BY_INDEX + SNAPSHOT, asked)
     assert row is not None

@@ -37,7 +37,7 @@ class State:
 
     @classmethod
     def of(cls, settings: Settings) -> State:
-        """Return the state before anything has started; paths are as a person in this folder writes them."""
+        """Return the state before anything has started; a path below the current folder is relative to it."""
         home, here = settings.home.absolute(), Path.cwd()
         return cls(home.relative_to(here) if home.is_relative_to(here) else home, settings.database_url is not None)
 
@@ -47,13 +47,13 @@ class State:
 
     @property
     def room_above(self) -> int:
-        """How many lines of the terminal the view leaves to what was just printed."""
+        """How many lines of the terminal the view leaves for what was just printed."""
         at, lines = self._printed
         return lines if time.monotonic() < at + PRINTED_SECONDS else 0
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The latest one."""
+        """The latest snapshot."""
         return self.reader.snapshot if self.reader else None
 
     @property
@@ -68,7 +68,7 @@ class State:
 
     @property
     def announced(self) -> dict[int, str]:
-        """Those that have failed now."""
+        """Those of `on_purpose` that have failed by now."""
         now = self.snapshot.announced if self.snapshot else {}
         failed = (Status.FAILED, Status.DEAD)
         return {run_id: told for run_id, told in self.on_purpose.items() if now.get(run_id) in failed}

@@ -14,7 +14,7 @@ from rowcall.cli.up.processes import QUEUE
 from rowcall.cli.up.reports import API, POSTGRES, SERVICES, WORKER
 from rowcall.status import Status
 
-# On a lower terminal, no line is empty.
+# On a terminal with fewer lines, there are no blank lines.
 ROOMY = 28
 # More rows would be too many to read at a glance.
 RUNS_MOST = 12
@@ -30,8 +30,8 @@ class View:
         self._state = state
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the lines; the lists of runs and effects get the lines that the rest leaves."""
-        # The last column stays empty: some terminals would go to the next line.
+        """Yield the lines; the lists of runs and effects get the remaining lines."""
+        # The last column stays empty, because some terminals would move to the next line.
         narrower = options.update_width(max(options.max_width - 1, 1))
         roomy = options.size.height - self._state.room_above >= ROOMY
         head = [_title(self._state), _services(self._state)]
@@ -42,12 +42,12 @@ class View:
         yield from console.render(_spaced([*head, *lists, *tail], roomy), narrower)
 
     def result(self) -> RenderableType:
-        """What stays readable after the end: runs and effects, and no command that needs a service."""
+        """What stays readable after the end: runs and effects, but no commands that need a service."""
         return _spaced([*_lists(self._state, RUNS_MOST + EFFECTS_MOST), _announced(self._state)], roomy=True)
 
 
 def _spaced(blocks: Sequence[RenderableType | None], roomy: bool) -> Group:
-    """The blocks that say something, with a line between them if there is room."""
+    """The blocks that are not None, with a blank line between them if there is room."""
     shown: list[RenderableType] = []
     for block in blocks:
         if block is not None:
