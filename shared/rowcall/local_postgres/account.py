@@ -1,4 +1,4 @@
-"""The OS user that the server runs as.  PostgreSQL refuses to run as root, so root uses an existing other user."""
+"""The OS user that the server runs as.  PostgreSQL refuses to run as root, so root uses another existing user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C", "LC_ALL": "C
 
 @dataclass(frozen=True)
 class Account:
-    """The user, group and groups of a child process, as parameters of `subprocess`; None keeps ours."""
+    """The user, group and supplementary groups of a child process, as parameters of `subprocess`; None keeps ours."""
 
     user: int | None = None
     group: int | None = None
@@ -29,12 +29,12 @@ class Account:
 
     @property
     def uid(self) -> int:
-        """The number of the user."""
+        """The ID of the user."""
         return os.geteuid() if self.user is None else self.user
 
     @property
     def gid(self) -> int:
-        """The number of the user's main group."""
+        """The ID of the user's primary group."""
         return os.getegid() if self.group is None else self.group
 
 
@@ -42,7 +42,7 @@ OURSELVES = Account()
 
 
 def user_name(uid: int) -> str:
-    """Return the OS user's name, or its number if it has no name."""
+    """Return the OS user's name, or the user ID if there is no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -75,7 +75,7 @@ def run(
     descriptors: Sequence[int] = (),
     limit: float,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program as this user, with a minimal environment and in the root folder, and wait for it to end."""
+    """Run a program as this user, with a minimal environment and in the folder /, and wait for it to end."""
     return subprocess.run(
         command,
         input=stdin,

@@ -153,7 +153,7 @@ def _remove(copy: Path) -> None:
 
 
 def _trusted(copy: Path) -> bool:
-    """Return whether nobody else can have written there."""
+    """Return whether this is a folder that only we can have written to."""
     found = copy.lstat()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 

@@ -14,7 +14,7 @@ from rowcall.base.errors import LocalPostgresError
 # For messages: how to start with an empty database.
 REMOVE = "`python -m rowcall.local_postgres remove`, which deletes the data"
 
-# Git ignores a folder with this in it: the folder holds keys and data.
+# Git ignores a folder whose .gitignore contains this.  ROWCALL_HOME contains keys and data.
 IGNORE_EVERYTHING = "*\n"
 
 LOG_LIMIT = 5_000_000  # bytes; a longer log is renamed at the next start, which deletes the one renamed before
@@ -22,7 +22,7 @@ LOG_LIMIT = 5_000_000  # bytes; a longer log is renamed at the next start, which
 
 @dataclass(frozen=True)
 class State:
-    """How the server was last reached; this is current only if it says `running` and the keeper is alive."""
+    """How to reach the server, as last recorded; valid only if `running` is true and the keeper is alive."""
 
     running: bool
     port: int
@@ -59,7 +59,7 @@ class State:
 
 
 def make_home(folder: Path) -> None:
-    """Create ROWCALL_HOME if it is missing; one that was empty is hidden from git, and other files are left alone."""
+    """Create ROWCALL_HOME if it is missing; if it is empty, make git ignore it."""
     folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not any(folder.iterdir()):
         (folder / ".gitignore").write_text(IGNORE_EVERYTHING)
@@ -151,8 +151,8 @@ class Home:
     def refuse_data_of_others(self) -> None:
         """Refuse data that Rowcall did not create, before anything is created next to it.
 
-        Rowcall creates the lock folder before its data, and deletes it after.  Without it, the data may still be a copy
-        of Rowcall's, which has a password.
+        Rowcall creates the lock folder before its data, and deletes it after.  Without that folder, the data may still
+        be a copy of Rowcall's, which has a password.
         """
         if not self.locks.exists() and self.major() is not None:
             self.read_password()

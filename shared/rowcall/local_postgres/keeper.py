@@ -27,7 +27,7 @@ from rowcall.local_postgres.postmaster import Postmaster
 
 POLL = 0.2  # seconds between checks whether a process still uses the server
 FREE_PORTS = 5  # how many free ports to try, because other programs may take them first
-STEADY = 10.0  # seconds after which a server counts as stable, and its next crash as the first of a row
+STEADY = 10.0  # seconds after which a server counts as stable, and its next crash as the first in a row
 DEATHS = 5  # how many crashes in a row are tolerated
 BACKOFF = 0.05  # seconds before a restart, doubled with each crash in a row
 
@@ -66,7 +66,7 @@ class Keeper:
             signal.signal(number, self._tell)
 
     def start(self) -> None:
-        """Start the server on the first free one of its possible ports."""
+        """Start the server on the first of its possible ports that is free."""
         for port in self._ports():
             try:
                 self._postmaster = self._start(port)
@@ -163,7 +163,7 @@ def main() -> None:
 
 
 def _answer(answer: Answer) -> None:
-    """Write the answer to standard output, and close it: the starting process waits for its end."""
+    """Write the answer to standard output, and close that, because the starting process reads to its end."""
     with suppress(BrokenPipeError):  # the starting process is gone; if no other uses the server, keep() stops it
         os.write(1, json.dumps(asdict(answer)).encode())
     os.dup2(2, 1)

@@ -17,13 +17,13 @@ from rowcall.local_postgres.locks import Lock, LockBusy, exclusive
 PATIENCE = ((signal.SIGQUIT, 10.0), (signal.SIGKILL, 5.0))
 PROC = Path("/proc")  # absent on macOS, where `ps` is used instead
 NAMES = {"postgres", "postmaster"}
-LAST_PATIENCE = 5.0  # seconds until the kernel has removed the killed processes
+LAST_PATIENCE = 5.0  # seconds to wait until the kernel has removed the killed processes
 
 
 def wait_out(home: Home) -> Lock:
     """Wait until no process can write to the cluster, and return its lock.
 
-    Every process of our servers inherits this lock, so process numbers need not be trusted: with the lock, a leftover
+    Every process of our servers inherits this lock, so process IDs need not be trusted: with the lock, a leftover
     postmaster.pid means nothing.
     """
     lock = _lock(home)
@@ -78,7 +78,7 @@ def _leads_to(link: Path, path: Path) -> bool:
 def _refuse_stranger(home: Home) -> None:
     """Refuse to start if somebody started PostgreSQL on this data by hand.
 
-    The number in postmaster.pid alone proves nothing, because the kernel may have given it to another process.
+    The process ID in postmaster.pid alone proves nothing, because the kernel may have given it to another process.
     """
     for pid in _noted(home):
         if _is_postgres(pid) and _works_in(pid, home.data):
@@ -88,7 +88,7 @@ def _refuse_stranger(home: Home) -> None:
 
 
 def _noted(home: Home) -> list[int]:
-    """Return the process number in postmaster.pid, if there is one."""
+    """Return the process ID in postmaster.pid, if there is one."""
     with contextlib.suppress(FileNotFoundError):
         first = (home.data / "postmaster.pid").read_text("utf-8", errors="replace").partition("\n")[0]
         return [int(first)] if first.strip().isdecimal() else []
@@ -105,7 +105,7 @@ def _is_postgres(pid: int) -> bool:
 
 
 def _works_in(pid: int, data: Path) -> bool:
-    """Return whether this is the process's working folder; assume so if the system does not show it."""
+    """Return whether this is the process's working directory; assume so if the system does not show it."""
     if not PROC.is_dir():
         return True
     with contextlib.suppress(OSError):

@@ -82,7 +82,7 @@ def find_programs(
 
 
 def _survey(source: str, account: Account, places: Places, refused: list[str]) -> list[Programs]:
-    """Return all usable installations of a source; append the reasons against others to `refused`."""
+    """Return all usable installations of a source; append to `refused` why others are unusable."""
     found = []
     for folder in _machine_folders(places) if source == "machine" else _wheel_folders(places):
         try:

@@ -107,7 +107,7 @@ def remove(home: Path) -> None:
 
 
 def _turn(place: Home) -> Lock:
-    """Take the lock to start, join or remove the server, which one process at a time can hold."""
+    """Take the lock for starting, joining or removing the server; only one process at a time can hold it."""
     while True:
         place.prepare()
         with contextlib.suppress(FileNotFoundError):  # the previous holder of the lock has just removed the folder

@@ -15,7 +15,7 @@ from rowcall.base.settings import Settings
 
 @contextmanager
 def database_url(settings: Settings, make: bool = False) -> Iterator[str]:
-    """The URL to connect to: DATABASE_URL, or the local server's, held for as long as this context lasts.
+    """Yield the URL to connect to: DATABASE_URL, or that of the local server, which runs as long as this context lasts.
 
     A database that nobody asked for would surprise anyone who forgot to set DATABASE_URL, so a local server is created
     only where `make` or ROWCALL_POSTGRES says so.
@@ -30,7 +30,7 @@ def database_url(settings: Settings, make: bool = False) -> Iterator[str]:
     if not (make or settings.postgres or Home(settings.home).data.exists()):
         raise DatabaseNotSet(settings.home.absolute())
     with open_server(settings.home, settings.postgres or "auto", settings.postgres_port) as server:
-        # What `up` starts has its terminal for errors, but nobody types into it.
+        # A process that `up` starts writes errors to the terminal of `up`, but nobody types into it.
         if sys.stderr.isatty() and sys.stdin is not None and sys.stdin.isatty() and not make:
             _say_once(f"rowcall: using the local PostgreSQL in {settings.home.absolute()}\n")
         yield server.url
