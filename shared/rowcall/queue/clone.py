@@ -80,7 +80,7 @@ def clone(
 
 
 def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:
-    """Return the natural key of the original, or of the changed payload; a run of a schedule may have none."""
+    """Return the clone's keys; its natural key is the original's, if that has one, or that of a changed payload."""
     given = {name: value for name, value in options.items() if value is not None}
     request = fingerprint_of(f"clone of {run['id']}", given, {}) if key is not None else None
     natural_key, content = run["natural_key"], run["content_fingerprint"]

@@ -220,7 +220,7 @@ def outcomes_of(
 
 
 def check_options(declared: JobType | None, options: Mapping[str, Any]) -> None:
-    """Raise RunInvalid if an option is not valid; the error names the field.  Without a type, its limit is ignored."""
+    """Raise RunInvalid if an option is not valid; the error names the field.  Without a type, no limit is checked."""
     wrong = {}
     run_at = options.get("run_at")
     if run_at is not None and not isinstance(run_at, datetime):
@@ -262,7 +262,7 @@ def prepared(
 
 
 def stored_text(payload: Mapping[str, Any]) -> str:
-    """Return the payload as text for jsonb; an error names the part that is too large or cannot be stored."""
+    """Return the payload as text for jsonb; raise RunInvalid if it is too large or cannot be stored."""
     try:
         text = stored(payload)
     except ValueError as error:

@@ -31,6 +31,6 @@ def faults_of(request: Mapping[str, Any]) -> dict[str, object]:
         except RunInvalid as error:
             wrong.update(error.fields)
         except DeclarationError:
-            # The type's own code failed: a request that is otherwise valid says so.
+            # The type's own code failed: that is reported if the request is otherwise valid.
             pass
     return wrong

@@ -161,9 +161,9 @@ class Done(NamedTuple):
 
 
 def succeed(connection: PgConnection, done: Sequence[Done], lines: Lines | None = None) -> set[int]:
-    """Finish runs of one worker as succeeded, with the lines they logged; return those whose lease it still had.
+    """Finish runs of one worker as succeeded, with the lines they logged; return those whose lease was not lost.
 
-    Lines are sent without the prepared plan, so that all is one transaction in one round trip.
+    With lines, the statement is not prepared, so that everything is one transaction in one round trip.
     This is also the last statement of a handler's own transaction, which may have any search_path.
     """
     if not done:
@@ -201,7 +201,7 @@ def release(
 
 
 def unclaim(connection: Connection, leases: Sequence[Lease]) -> set[int]:
-    """Give back runs that a worker claimed and did not start; return the ids of those whose lease it still had."""
+    """Give back runs that a worker claimed and did not start; return the ids of those whose lease was not lost."""
     if not leases:
         return set()
     rows = fetch_all(connection, BY_INDEX + UNCLAIM, parameters_of(dict.fromkeys(leases, "true")))

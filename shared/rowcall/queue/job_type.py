@@ -12,7 +12,7 @@ from rowcall.queue.views.results import Enqueued
 
 
 class JobType(job_types.JobType):
-    """A job type that can enqueue its runs without ROWCALL_APP, because it does not look up its name."""
+    """A job type that can enqueue its runs without ROWCALL_APP, because its name need not be looked up."""
 
     def enqueue(
         self, connection: Connection, payload: Mapping[str, Any], *, key: str | None = None, **options: Unpack[Options]

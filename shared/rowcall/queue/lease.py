@@ -126,8 +126,8 @@ SELECT id FROM expired
 class Lease(NamedTuple):
     """One worker's right to one run; with the status of the run, it is the fence of every write of a worker.
 
-    The attempt number is not part of it.  Statements that need it read it from the row, where only the owner of this
-    lease can have changed it.
+    The attempt number is not part of the lease.  Statements that need it read it from the row, where only the owner of
+    this lease can have changed it.
     """
 
     worker: str
@@ -173,7 +173,7 @@ def heartbeat(connection: Connection, seconds: Mapping[Lease, float]) -> dict[Le
 
 
 def renew(connection: Connection, lease: Lease, seconds: float) -> bool:
-    """Renew a lease in the handler's own transaction and lock it until the end; return False if it is lost."""
+    """Renew a lease in the handler's own transaction, and lock it until that ends; return False if it is lost."""
     return bool(fetch_all(connection, RENEW, {**lease._asdict(), "seconds": seconds}))
 
 

@@ -46,7 +46,7 @@ AUDITED = ("status", "attempts", "max_attempts", "lease_no", "run_at", "locked_b
 def enqueue_as(
     connection: Connection, operator: Operator, job_type: str, payload: Mapping[str, Any], **options: Any
 ) -> Enqueued:
-    """Enqueue for a caller of the API or the command line; a type with the scope `admin` adds a row to audit_log."""
+    """Enqueue for a caller of the API or the command line; audit runs of types with the scope `admin`."""
     whose: Options = {"key_owner": operator.key_owner, "created_by": operator.who}
     outcome = enqueue(connection, job_type, payload, **whose, **options)
     audit_enqueued(connection, operator, catalogue()[job_type], payload, outcome)
@@ -81,7 +81,7 @@ def reschedule(
 
 
 def retry(connection: Connection, run_id: int, operator: Operator, expected: Container[str] | None = None) -> Row:
-    """Queue a dead or cancelled run again with all its attempts; NaturalKeyHeld if another run holds its key."""
+    """Queue a dead or cancelled run again with all its attempts; raise NaturalKeyHeld if another run holds its key."""
     return change(connection, Event.RETRY, RETRY, run_id, operator, expected)
 
 
@@ -96,7 +96,7 @@ def change(
 ) -> Row:
     """Apply an operator's event and return the changed row; raise TransitionRefused with the events that are allowed.
 
-    `expected` are versions of the run: if it now has a different version, raise RunChanged and change nothing.
+    `expected` are versions of the run: if it now has none of them, raise RunChanged and change nothing.
     """
     before = lock_run(connection, run_id)
     check_version(before, expected)
@@ -111,7 +111,7 @@ def change(
 
 
 def check_version(run: Row, expected: Container[str] | None) -> None:
-    """Raise RunChanged if a locked run has a different version from the one the operator expects."""
+    """Raise RunChanged if a locked run has none of the versions that the operator expects."""
     version = version_of(run)
     if expected is not None and version not in expected:
         raise RunChanged(run["id"], version)
@@ -134,7 +134,7 @@ def refused(connection: Connection, run: Row, event: str) -> TransitionRefused:
 def _changed(connection: Connection, event: Event, sql: str, run: Row, more: dict[str, Any]) -> Row | None:
     """Change the locked run; raise NaturalKeyHeld if another run holds its natural key now.
 
-    The caller's transaction can continue.  If the holder ends before it is looked up, the key is free: try again.
+    The transaction remains usable.  If the holder ends before it is looked up, the key is free: try again.
     """
     for _ in range(TRIES):
         try:

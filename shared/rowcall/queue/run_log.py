@@ -86,7 +86,7 @@ Lines: TypeAlias = Mapping[Lease, Sequence[LogLine]]
 
 
 def write_log(connection: Connection, lines: Lines) -> None:
-    """Write lines of one worker's runs; those whose lease is lost are not written."""
+    """Write the lines of one worker's runs, except those of a lost lease."""
     for portion in portions(lines):
         fetch_all(connection, BY_INDEX + LOCK_OWNED + WRITE_LOG, log_parameters(portion))
 
@@ -107,7 +107,7 @@ def portions(lines: Lines) -> Iterator[Lines]:
 
 
 def with_log(sql: str, lines: Lines) -> str:
-    """Return a statement that ends attempts, with those that write their lines before it in the same round trip.
+    """Return a statement that ends attempts, preceded, in the same round trip, by those that write their lines.
 
     A handler's own transaction may have any search_path.
     """

@@ -42,5 +42,5 @@ def have_ended(connection: PgConnection, transaction: int) -> bool:
 
 
 def awake(connection: PgConnection, worker: str) -> bool:
-    """Record that this worker need not be notified; return False while its row is locked."""
+    """Record that this worker need not be notified; return False if its row is locked."""
     return bool(fetch_all(connection, AWAKE, {"worker": worker}))

@@ -114,7 +114,7 @@ def alive(connection: Connection, worker: Registration, sleep: float = 0.0) -> b
     """Record a heartbeat; a sleeping worker gets notifications for `sleep` more seconds.
 
     Return False if the worker may have missed notifications, because its heartbeat was late or its row was deleted.  A
-    deleted row is inserted again, as awake.
+    deleted row is inserted again, as that of an awake worker.
     """
     before = fetch_all(connection, ALIVE, {"worker": worker.id, "sleep": sleep})
     if not before:

@@ -99,7 +99,7 @@ FIRST_PLACE = {"after_queue": "", "after_priority": -32768, "after_run_at": "-in
 class Walked(NamedTuple):
     """What a sweep saw of a lane: the first run that this worker may claim, and the last run that it read.
 
-    `has_more` means that it stopped before the end of the lane and found nothing to claim.
+    `has_more` means that the sweep stopped before the end of the lane and found nothing to claim there.
     """
 
     lane: Lane

@@ -17,12 +17,12 @@ def first_line(error: str) -> str:
 
 
 def masked(error: str) -> str:
-    """Return SQL for the first line of this error without its particulars."""
+    """Return SQL for the first line of this error with its particulars masked."""
     return f"regexp_replace({first_line(error)}, '{PARTICULAR}', '*', 'g')"
 
 
 def error_key(error: str) -> str:
-    """Return SQL for what tells this error apart from others of its type."""
+    """Return SQL for a key that distinguishes this error from others of its type."""
     return f"left(md5({masked(error)}), 16)"
 
 

@@ -48,7 +48,7 @@ ORDER BY attempt.ended_at DESC, shown.run_id DESC
 
 @dataclass(frozen=True)
 class Behind:
-    """Some failed attempts, whether more of them match, and whether all failures of the time were examined."""
+    """Some failed attempts, whether more of them match, and whether all failures of the period were examined."""
 
     attempts: list[Row]
     more: bool
@@ -63,7 +63,7 @@ def attempts_behind(
     error_key: str | None = None,
     limit: int = 100,
 ) -> Behind:
-    """Return the newest attempts that failed in these hours, of this job type and error if they are given.
+    """Return the newest attempts that failed in the last `hours`, of this job type and error if they are given.
 
     `error_key` is that of a row of `list_failures`.  Only the newest EXAMINED_MOST failures are examined.
     """

@@ -78,7 +78,7 @@ SELECT count(*) AS deleted FROM deleted
 
 
 def count_failures(connection: PgConnection) -> int:
-    """Count the failed attempts that are new, unless another worker does; return how many."""
+    """Count the new failed attempts, unless another worker is counting them; return how many."""
     counted = 0
     for _ in range(BATCHES_MOST):
         with all_or_nothing(connection):
@@ -92,6 +92,6 @@ def count_failures(connection: PgConnection) -> int:
 
 
 def delete_old_counts(connection: PgConnection, batch: int) -> int:
-    """Delete at most this many counts that are older than is kept; return how many."""
+    """Delete at most `batch` counts that are past their retention; return how many."""
     deleted: int = fetch_value(connection, IN_ORDER + DELETE_OLD, {"batch": batch})
     return deleted

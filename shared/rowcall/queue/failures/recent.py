@@ -19,5 +19,5 @@ WHERE error_type IS NOT NULL ORDER BY error_type
 
 
 def recent_error_types(connection: Connection, most: int = READ_MOST) -> list[str]:
-    """Return the types of the errors of the newest failed attempts, by name."""
+    """Return the error types of the newest failed attempts, sorted by name."""
     return [row["error_type"] for row in fetch_all(connection, IN_ORDER + RECENT_ERROR_TYPES, {"most": most})]

@@ -133,7 +133,7 @@ def remember(connection: Connection, key_owner: str, requests: Mapping[str, Hold
 
 
 def free_keys(connection: Connection, key_owner: str, requests: Sequence[Keys]) -> None:
-    """Free the idempotency keys that belong to no run, though they are stored."""
+    """Free those of these idempotency keys that are stored but belong to no run."""
     keys = [one.key for one in requests if one.key is not None]
     if keys:
         fetch_all(connection, FREE_KEYS, {"key_owner": key_owner, "keys": keys})

@@ -3,10 +3,10 @@
 The unique indexes job_runs_idempotency_key and job_runs_held_key decide between equal keys: INSERT ... ON CONFLICT
 waits for the winner's commit, and then does not return the losing row.  The commit also wakes a sleeping worker.
 
-An idempotency key can also belong to a run that another request has enqueued: request_keys has these keys.  For a
-request whose natural key the existing run may release before the request is repeated, this must be decided by a unique
-index too, so such a request reserves its key there before it inserts its run.  Any other request only looks there: if
-it misses a key that is just being written, the two requests differ in content.
+An idempotency key can also belong to a run that another request has enqueued: request_keys has these keys.  If the
+existing run may release its natural key before the request is repeated, a unique index must decide this too, so the
+request reserves its idempotency key there before it inserts its run.  Any other request only looks there: if it misses
+a key that is just being written, the two requests differ in content.
 
 Functions, operators and types are schema-qualified, because these statements run in callers' transactions, whose
 search_path may contain other objects with the same names.
@@ -118,7 +118,7 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id
 
 
 def reserves(keys: Keys, unique_mode: str) -> bool:
-    """Whether a request with these keys reserves its idempotency key: its natural key can be released."""
+    """Whether a request with these keys reserves its idempotency key, because its natural key can be released."""
     return keys.key is not None and keys.natural_key is not None and unique_mode != "ever"
 
 

@@ -59,7 +59,7 @@ def as_array(payloads: Sequence[str]) -> str:
 
 
 def _portions(payloads: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Divide the payloads into those of one statement each."""
+    """Divide the payloads into portions, one for each statement."""
     first, characters = 0, 0
     for position, payload in enumerate(payloads):
         if position - first == RUNS_MOST or (characters + len(payload) > CHARACTERS_MOST and position > first):

@@ -52,7 +52,7 @@ class Action(Enum):
 
     @property
     def word(self) -> str:
-        """Return the name of the action, as requests and the table have it."""
+        """Return the name of the action, as in requests and in the table."""
         return self.name.lower()
 
     @property

@@ -1,4 +1,4 @@
-"""A batch of an operation: its runs are changed at once, and those that cannot be are tried one by one."""
+"""A batch of an operation: one statement changes its runs, and those that it does not change are tried one by one."""
 
 from __future__ import annotations
 

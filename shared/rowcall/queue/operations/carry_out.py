@@ -1,6 +1,6 @@
-"""Carry an operation out: one batch for each transaction, which also moves the cursor and counts.
+"""Carry an operation out: each transaction changes one batch, moves the cursor and updates the counts.
 
-So a worker that dies between or within batches loses and repeats none: the next one continues at the cursor.
+So if a worker dies between or within batches, none is lost or repeated: the next worker continues at the cursor.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _change(connection: Connection, operation: Row, requested: Requested, run_id
 
 
 def _cancel_its_run(connection: Connection, operation: Row) -> None:
-    """Cancel the run that would have carried the operation out, if it has not started: a command was faster."""
+    """Cancel the run that would have carried the operation out, if it has not started, because a command was faster."""
     values = {**Filter().parameters(), "run_ids": [operation["run_id"]], "who": operation["requested_by"]}
     fetch_all(connection, CHANGE_MANY[Event.CANCEL], {**values, "request_id": f"operation-{operation['id']}"})
 

@@ -1,4 +1,4 @@
-"""Operations, and the runs that one did not change, a page at a time."""
+"""Operations, and the runs that an operation refused to change, a page at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Page:
 
 
 def get_operation(connection: Connection, operation_id: int) -> Row:
-    """Return an operation; raise OperationNotFound."""
+    """Return an operation, or raise OperationNotFound."""
     known = 0 < operation_id <= LARGEST_ID
     row = fetch_one(connection, GET_OPERATION, {"id": operation_id}) if known else None
     if row is None:

@@ -63,7 +63,7 @@ WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY created_at DESC, id DESC
 class Preview:
     """How many runs match now, in which statuses, whether all were counted, a few of them, and how many are unresolved.
 
-    With `max_runs`, it is about the newest of them, which the operation would change; `left_out` counts the others.
+    With `max_runs`, all but `left_out` describe the newest of them, which the operation would change.
     """
 
     matched: int
@@ -103,6 +103,6 @@ def preview(
 
 
 def scan_of(requested: Requested) -> IndexScan:
-    """Return the index that has the fewest other runs."""
+    """Return the scan of the index that contains the fewest other runs."""
     scan = scan_for(requested.narrowed)
     return UNFINISHED if scan.name == SCANS[0].name and requested.action.is_for_live_runs else scan

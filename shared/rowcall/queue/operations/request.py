@@ -1,4 +1,4 @@
-"""What an operator asks of many runs, checked."""
+"""An operator's checked request to change many runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Requested:
         object.__setattr__(self, "run_at", in_utc(self.run_at))
 
     def _complaints(self) -> dict[str, str | None]:
-        """Say for each field what is wrong with it."""
+        """Say what is wrong with each field."""
         reschedules = self.action is Action.RESCHEDULE
         run_at = unusable(self.run_at) if self.run_at else "is missing: when should the runs be due?"
         if not reschedules:
@@ -60,7 +60,7 @@ class Requested:
 
     @property
     def stored(self) -> dict[str, Any]:
-        """Return the request as the table has it; the filter is JSON."""
+        """Return the request as the table stores it; the filter is JSON."""
         return {
             "action": self.action.word,
             "filter": to_json(self.criteria),
@@ -72,7 +72,7 @@ class Requested:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint that tells a repeated request from another with the same key."""
+        """Return the fingerprint that distinguishes a repeated request from a different one with the same key."""
         return fingerprint_of("operation", self.stored, {})
 
 

@@ -1,4 +1,4 @@
-"""Erase: delete the data of finished runs now, as pruning would later, when a person asks for their data's deletion."""
+"""Erase: delete the data of finished runs now, as pruning would later, because a person asked for it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def find_ids(connection: Connection, run_ids: Sequence[int]) -> Found:
 
 
 def erase(connection: Connection, run_ids: Sequence[int], operator: Operator) -> list[int]:
-    """Erase the payload, result, progress, errors, attempts and log of finished runs; return the ids of these."""
+    """Erase the payload, result, progress, errors, attempts and log of finished runs; return their ids."""
     values = {"run_ids": list(run_ids), "who": operator.who, "request_id": operator.request_id}
     return [row["id"] for row in fetch_all(connection, ERASE, values)]
 

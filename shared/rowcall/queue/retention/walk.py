@@ -53,7 +53,7 @@ class PruneOptions:
 
 
 def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Progress]:
-    """Prune runs whose retention is over, then what else is old; `policy` is the payload of prune_runs.
+    """Prune runs whose retention is over, then other old rows; `policy` is the payload of prune_runs.
 
     Operations are kept for the longest of `keep_days`.
     """
@@ -88,7 +88,7 @@ class _Walk:
         self._options = options
         saved = options.saved or {"after": BEGINNING, "counts": NOTHING_YET}
         self._after: Place = (saved["after"][0], saved["after"][1])
-        # An attempt of an older version may have had fewer counts.
+        # An attempt that ran an older version may have saved fewer counts.
         self._counts: dict[str, int] = {**NOTHING_YET, **saved["counts"]}
 
     def pages(self) -> Iterator[Progress]:
@@ -115,7 +115,7 @@ class _Walk:
             yield Progress(1, self._counts)
 
     def counts(self, delete: Callable[[PgConnection, int], int]) -> Iterator[Progress]:
-        """Delete old counts of minutes, batch by batch, without counting them."""
+        """Delete old per-minute counts, batch by batch, without reporting how many."""
         gone = 0 if self._options.dry else self._batch
         while gone == self._batch:
             with self._options.steps.step() as connection:

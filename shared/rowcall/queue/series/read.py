@@ -1,4 +1,4 @@
-"""Read the series: a point for each step of a range, also where nothing happened, and the deploys in it."""
+"""Read the series: a point for each step of a range, even where nothing happened, and the deploys in it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def read_series(
 
 
 def steps_of(since: datetime, until: datetime, step: str) -> range:
-    """Return the numbers of the steps that the range touches; refuse an empty range, and one with too many."""
+    """Return the numbers of the steps that the range touches; refuse an empty range, and one with too many steps."""
     if since >= until:
         raise FilterInvalid({"from": f"must be before the end of the range, which is {until.isoformat()}"})
     steps = _steps(since, until, step)

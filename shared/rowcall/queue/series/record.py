@@ -30,7 +30,7 @@ class End(StrEnum):
 
 @dataclass
 class MinuteCounts:
-    """What one worker counted for a job type in a minute, given as minutes since 1970.
+    """What one worker counted for a job type in one minute; `minute` is the number of minutes since 1970.
 
     `waiting` and `running` are histograms of seconds: of attempts that began in this minute, and that ended in it.
     """
@@ -88,7 +88,7 @@ SELECT count(*) AS deleted FROM deleted
 
 
 def begin_counting(connection: Connection, version: str) -> float:
-    """Record that a worker of this version works; return the database's time in seconds since 1970."""
+    """Record that a worker of this version has started; return the database's time in seconds since 1970."""
     now: float = fetch_value(connection, BEGIN, {"version": version})
     return now
 
@@ -101,6 +101,6 @@ def write_counts(connection: Connection, worker: str, counts: Sequence[MinuteCou
 
 
 def delete_old_run_counts(connection: Connection, batch: int) -> int:
-    """Delete at most this many rows that are older than is kept; return how many."""
+    """Delete at most `batch` rows that are past their retention; return how many."""
     deleted: int = fetch_value(connection, IN_ORDER + DELETE_OLD, {"batch": batch})
     return deleted

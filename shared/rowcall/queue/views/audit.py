@@ -49,7 +49,7 @@ SUBJECT_NAME = """CASE subject
 
 
 def bisected(name: str, moment: str) -> str:
-    """Return a CTE that finds the first id of a time: the largest `low`.
+    """Return a CTE that finds the first id at or after a time: its largest `low`.
 
     It halves the range of ids in each step, and reads one row of the primary key, so that times need no index.
     """

@@ -89,8 +89,9 @@ def explain(
 ) -> Explained:
     """Explain why this run is waiting, what it is doing, or how it ended.
 
-    `declared` are the catalogue's limits, as in ClaimRequest; `heartbeat` is how often workers of older code send
-    one, in seconds.  With the `catalogue`, a worker is proposed only if one that starts here would know the job type.
+    `declared` are the catalogue's limits, as in ClaimRequest; `heartbeat` is the interval, in seconds, at which
+    workers with older code send heartbeats.  With the `catalogue`, a worker is proposed only if one that starts here
+    would know the job type.
     """
     parameters = {"run_id": run_id, "declared": json.dumps(dict(declared))}
     row = fetch_one(connection, RUN_AND_QUEUE, parameters) if 0 < run_id <= LARGEST_ID else None
@@ -273,7 +274,7 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
 
 
 def _not_needed(connection: Connection, row: Row) -> str | None:
-    """Say why a run that carries an operation out has nothing left to do; None if it has work, or carries out none."""
+    """Say why a run that carries an operation out has nothing left to do; None if it has, or is another run."""
     if row["job_type"] != CARRY_OUT_OPERATION.name or not row["payload"]:
         return None
     status = fetch_value(connection, INACTIVE, row["payload"])

@@ -123,7 +123,7 @@ def to_json(criteria: Filter) -> dict[str, Any]:
 
 
 def from_json(known: dict[str, Any]) -> Filter:
-    """Return the filter of `to_json`."""
+    """Return the filter that `to_json` encoded."""
     forms = {spec.name: spec.metadata["form"] for spec in fields(Filter)}
     values: dict[str, Any] = {
         name: datetime.fromisoformat(value) if forms[name] is Form.TIME else value for name, value in known.items()
@@ -160,7 +160,7 @@ def _too_much(sought: dict[str, Any], size: int) -> str | None:
 
 
 def _values_of(sought: object) -> Iterator[object]:
-    """Yield the values inside it, except objects and lists; empty objects and lists count too."""
+    """Yield the innermost values: scalars, and empty objects and lists."""
     found = [sought]
     while found:
         value = found.pop()

@@ -70,7 +70,7 @@ def _found(connection: Connection, sql: str, run_id: int) -> Row:
 
 
 def states_of(connection: Connection, run_ids: Sequence[int]) -> dict[int, Row]:
-    """Return the columns of VERSION of those of these runs that exist."""
+    """Return the columns of VERSION for each of these runs that exists."""
     return {row["id"]: row for row in fetch_all(connection, BY_INDEX + STATES, {"run_ids": [*run_ids]})}
 
 

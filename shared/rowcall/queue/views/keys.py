@@ -1,4 +1,4 @@
-"""API keys a page at a time, which of some are still valid, and whether their limits name what exists."""
+"""API keys: a page of all of them, which are still valid, and whether job types and queues in their limits exist."""
 
 from __future__ import annotations
 

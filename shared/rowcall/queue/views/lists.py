@@ -37,7 +37,7 @@ SET LOCAL statement_timeout = %(milliseconds)s; SET LOCAL lock_timeout = %(waite
 
 
 class IndexScan(NamedTuple):
-    """A way to read runs from an index, from the newest to the oldest (DESC) or back (ASC)."""
+    """A way to read runs from an index, from the newest to the oldest (DESC) or the reverse (ASC)."""
 
     name: str
     entries: str

@@ -1,4 +1,4 @@
-"""Pages of lists: in which order, and with how many bytes, so that a page fits into a process's memory."""
+"""Pages of lists: their order, and their limit in bytes, so that a page fits in a process's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outcome of enqueuing, and the result of its run, for a caller that waits for it."""
+"""The outcome of enqueuing a run, and the run's result, for a caller that waits for it."""
 
 from __future__ import annotations
 

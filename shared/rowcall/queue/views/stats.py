@@ -27,8 +27,8 @@ LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue 
 def queues_sql(lanes: str, among: str = "true") -> str:
     """Return a query for the queues of these lanes: settings and counts.
 
-    It scans each lane's range of job_runs_live three times: what could be claimed now, what is running, and what is for
-    later.
+    It scans each lane's range of job_runs_live three times: for runs that could be claimed now, that are
+    running, and that are due later.
     """
     return f"""
 WITH RECURSIVE {lanes}, found AS (
@@ -130,8 +130,8 @@ def dead_lately(connection: Connection) -> list[Row]:
 def figures(connection: Connection, known: Iterable[str], declared: Mapping[str, int], heartbeat: float) -> Row:
     """Return the counts of waiting, running and failed runs, of live workers, and of definitions.
 
-    `known` are queues to list even if they are empty; `declared` is as in ClaimRequest.  `heartbeat` is how often
-    workers of older code send one.
+    `known` are queues to list even if they are empty; `declared` is as in ClaimRequest.  `heartbeat` is the
+    interval at which workers with older code send heartbeats.
     """
     around = fetch_one(connection, BY_INDEX + AROUND, {"heartbeat": heartbeat})
     assert around is not None

@@ -84,7 +84,7 @@ def list_workers(
     """Return the workers in the order of their start, each with its running runs, the longest running first.
 
     Without `stopped`, leave out those that have stopped, and those that have been silent for so long that they are
-    gone.  `heartbeat` is how often workers of older code send one.
+    gone.  `heartbeat` is the interval at which workers with older code send heartbeats.
     """
     scope = order.scope(f"workers {stopped}")
     beginning = ("infinity" if order is Order.DESC else "-infinity", "")
