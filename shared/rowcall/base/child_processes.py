@@ -23,7 +23,7 @@ def own_command(*words: str) -> list[str]:
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that ask this process to stop; SIGHUP (a closed terminal) only if nohup does not ignore it."""
+    """Return the signals that ask this process to stop; SIGHUP (a closed terminal) only if not ignored (nohup)."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         return (signal.SIGTERM, signal.SIGINT)
     return (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -125,8 +125,8 @@ class DefinitionBroken(RowcallError):
 class KeyTaken(RowcallError):
     """A run with different content already has one of the request's keys.
 
-    `position` is the place of that request among several, and `other` is that of the one that has the key, if it is one
-    if it is one of them.  `places` are the paths of the requests in the body of a batch.
+    `position` is the place of that request among several, and `other` is the place of the request whose run has the
+    key, if that is one of them.  `places` are the paths of the requests in the body of a batch.
     """
 
     run_id: int

@@ -104,7 +104,7 @@ def refuse_other_app(connection: PgConnection, home: Path) -> None:
 def prepared(settings: Settings, url: str) -> Demo | None:
     """Prepare the app's demo, if it has one.
 
-    The demo does not leave this machine.  It does not start if the environment names a database, a mail server or a
+    The demo stays on this machine.  It does not start if the environment names a database, a mail server or a
     payment provider, because a demo must not use a team's real services.
     """
     if settings.app is None or settings.database_url or settings.smtp or settings.payment_url:

@@ -92,7 +92,7 @@ class Running:
 
     @property
     def first_step(self) -> str:
-        """The command to type first: what an app can enqueue, or a run that changes nothing where there is the demo."""
+        """The command to type first: `types`, or, with a demo or DATABASE_URL, one that enqueues a `noop` run."""
         if self.demo is None and self.queue is None:
             return f"{program()} types"
         queue = f" --queue {self.queue}" if self.queue else ""

@@ -36,7 +36,7 @@ class Line:
 
 @dataclass
 class _File:
-    """A log file: as the child writes it, as we read it, and the start of a line that is not complete yet."""
+    """A log file: the child's handle for writing, ours for reading, and the start of an incomplete line."""
 
     writes: IO[bytes]
     reads: IO[bytes]
