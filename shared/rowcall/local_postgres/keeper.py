@@ -1,6 +1,6 @@
 """The keeper: a small process that runs the server as long as any process uses it.
 
-It outlives the process that started it.  Its lock shows that it is alive, and the users' lock whether it is needed.
+It outlives the process that started it.  Its lock shows that it is alive; the users' lock shows whether it is needed.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def main() -> None:
 
 def _answer(answer: Answer) -> None:
     """Write the answer to standard output, and close that, because the starting process reads to its end."""
-    with suppress(BrokenPipeError):  # the starting process is gone; if no other uses the server, keep() stops it
+    with suppress(BrokenPipeError):  # the starting process is gone; keep() stops the server if no other process uses it
         os.write(1, json.dumps(asdict(answer)).encode())
     os.dup2(2, 1)
 

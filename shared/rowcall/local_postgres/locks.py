@@ -17,7 +17,7 @@ class LockBusy(Exception):
 
 
 class Lock:
-    """An open lock file.  Its lock is held until this process and all that inherited it have closed the file."""
+    """An open lock file.  Its lock is held until this process and all processes with a copy have closed it."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

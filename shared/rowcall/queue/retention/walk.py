@@ -44,7 +44,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class PruneOptions:
-    """The transactions and the archive of a walk; `dry` only counts, and `saved` is what an earlier attempt saved."""
+    """The transactions and the archive of a walk; `dry` means only to count; `saved` is from an earlier attempt."""
 
     steps: Steps
     archive: Files | None = None
