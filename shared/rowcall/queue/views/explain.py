@@ -274,7 +274,7 @@ def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
 
 
 def _not_needed(connection: Connection, row: Row) -> str | None:
-    """Say why a run that carries an operation out has nothing left to do; None if it has, or is another run."""
+    """Say why a run that carries an operation out has nothing left to do; None if it has work, or is another run."""
     if row["job_type"] != CARRY_OUT_OPERATION.name or not row["payload"]:
         return None
     status = fetch_value(connection, INACTIVE, row["payload"])
