@@ -50,8 +50,8 @@ def create_app(database_url: str) -> flask.Flask:
     app = flask.Flask("rowcall", static_folder=None)
     # A copy, because flask-smorest adds the descriptions of this app's schemas to it.
     app.config.update(deepcopy(CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
-    app.json.sort_keys = False  # type: ignore[attr-defined]  # the default provider has it
-    # One more, for the thread that reads what requests wait for.
+    app.json.sort_keys = False  # type: ignore[attr-defined]  # Flask's default provider has it
+    # One connection more than threads: the poller reads what requests are waiting for.
     pool = engine(database_url, chosen.api_threads + 1, database.ANSWER_SECONDS)
     with database.reachable(pool) as connection:
         check_revision(connection)

@@ -1,4 +1,4 @@
-"""Deprecated operations: their responses announce the removal early (RFC 9745, RFC 8594), and so does OpenAPI."""
+"""Deprecated operations: their responses announce the removal in advance (RFC 9745, RFC 8594), as does OpenAPI."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import flask
 from werkzeug.http import http_date
 
-# docs/api.md promises this time between the first release with the header and the removal.
+# docs/api.md promises this much time between the first release with the header and the removal.
 NOTICE = timedelta(days=180)
 
 

@@ -1,6 +1,6 @@
 """Marshmallow's fields as JSON Schema, where apispec's own conversion is wrong, too wide, or fails.
 
-A schema describes the usual form of a value: marshmallow may also convert others, such as "1" for 1.
+A schema describes the usual form of a value: marshmallow may also accept others, such as "1" for 1.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class FieldConverter(OpenAPIConverter):
         self.attribute_functions[-1:-1] = [self.tuple2properties, self.excluded2properties]
 
     def field2property(self, field: FieldOfAny) -> dict[str, Any]:
-        """Return the schema of a field; each part that fails, or cannot be written as JSON, is left out."""
+        """Return the schema of a field, without the parts that cannot be converted or written as JSON."""
         found: dict[str, Any] = {}
         functions: list[Any] = self.attribute_functions
         for describe in functions:
-            with suppress(Exception):  # whatever the app's fields raise
+            with suppress(Exception):  # an app's fields may raise anything
                 found.update(describe(field, ret=found))
         return {name: value for name, value in found.items() if _is_json(value)}
 
     def field2type_and_format(self, field: FieldOfAny, **_: Any) -> dict[str, Any]:
-        """Return the type: a number that is stored as text is usually sent as text, and a time may be a number."""
+        """Return the type: a number stored as a string is usually sent as a string, and a time may be a number."""
         if isinstance(field, fields.Number) and _is_sent_as_text(field):
             pattern = {} if getattr(field, "allow_nan", False) else {"pattern": NUMBER}
             return {"type": ["number", "string"], **pattern}
@@ -70,14 +70,14 @@ class FieldConverter(OpenAPIConverter):
         return found
 
     def field2choices(self, field: FieldOfAny, **_: Any) -> dict[str, Any]:
-        """Return the values that all validators allow; a ContainsOnly allows values of the items."""
+        """Return the values that all validators allow; ContainsOnly concerns the items instead."""
         choices = _allowed(field, field, validate.OneOf, validate.Equal)
         if choices is None:
             return {}
         return {"enum": [*choices, None] if field.allow_none and None not in choices else choices}
 
     def field2range(self, field: FieldOfAny, ret: dict[str, Any]) -> dict[str, Any]:
-        """Return the bounds of a number; JSON Schema has none for times and texts."""
+        """Return the bounds of a number; JSON Schema has none for times and strings."""
         ranges = [one for one in _validators(field) if isinstance(one, validate.Range)]
         if not isinstance(field, (fields.Number, fields.TimeDelta)):
             return {}
@@ -93,7 +93,7 @@ class FieldConverter(OpenAPIConverter):
         return found
 
     def field2length(self, field: FieldOfAny, **_: Any) -> dict[str, Any]:
-        """Return the bounds of a length, which have another name for each type."""
+        """Return the bounds of a length; their keywords differ by type."""
         counted = _counted(field)
         lengths = [one for one in _validators(field) if isinstance(one, validate.Length)]
         low = [least for one in lengths if (least := one.min if one.equal is None else one.equal) is not None]
@@ -102,7 +102,7 @@ class FieldConverter(OpenAPIConverter):
         return {name: bound for name, bound in found.items() if bound is not None}
 
     def field2pattern(self, field: FieldOfAny, **_: Any) -> dict[str, Any]:
-        """Return the patterns, which Python matches from the start of a text."""
+        """Return the patterns, which Python matches from the start of a string."""
         if "pattern" in field.metadata:
             return {}
         found = [getattr(one, "regex", None) for one in _validators(field)]
@@ -111,7 +111,7 @@ class FieldConverter(OpenAPIConverter):
         return {"pattern": patterns[0], **more} if patterns else {}
 
     def datetime2properties(self, field: FieldOfAny, **_: Any) -> dict[str, Any]:
-        """Add nothing to the type, because apispec would add words that are not of JSON Schema."""
+        """Add nothing to the type, because apispec would add keywords that are not part of JSON Schema."""
         return {}
 
     def enum2properties(self, field: FieldOfAny, **kwargs: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class FieldConverter(OpenAPIConverter):
         return {**found, **({"enum": both} if "enum" in found else {})}
 
     def nested2properties(self, field: FieldOfAny, ret: dict[str, Any]) -> dict[str, Any]:
-        """Return a reference to the nested schema, unless this field accepts other fields than the schema alone."""
+        """Return a reference to the nested schema, unless this field changes which fields the schema accepts."""
         if isinstance(field, fields.Nested) and field.unknown not in (None, field.schema.unknown):
             return {"type": "array", "items": {"type": "object"}} if field.many else {"type": "object"}
         found: dict[str, Any] = super().nested2properties(field, ret)
@@ -139,7 +139,7 @@ class FieldConverter(OpenAPIConverter):
         return {"items": items}
 
     def dict2properties(self, field: FieldOfAny, **_: Any) -> dict[str, Any]:
-        """Return the schemas of the values, and of the names if these are texts."""
+        """Return the schema of the values, and that of the names if they are strings."""
         if not isinstance(field, fields.Mapping):
             return {}
         names = {} if field.key_field is None else self.field2property(field.key_field)
@@ -166,7 +166,7 @@ class FieldConverter(OpenAPIConverter):
 
 
 class PayloadPlugin(MarshmallowPlugin):
-    """apispec's plugin with this converter."""
+    """apispec's plugin for marshmallow schemas, with this converter."""
 
     Converter = FieldConverter
 
@@ -180,13 +180,13 @@ def _validators(field: FieldOfAny) -> Iterator[object]:
 
 
 def _allowed(field: FieldOfAny, of: FieldOfAny, *kinds: type[Validator]) -> list[Any] | None:
-    """Return the values, as they are sent, that all validators of these kinds allow, or None if there are none."""
+    """Return the values, as they are sent, that all validators of these kinds allow; None without such validators."""
     allowed: list[Any] | None = None
     for one in _validators(field):
         if type(one) not in kinds:
             continue
         choices = [one.comparable] if isinstance(one, validate.Equal) else getattr(one, "choices", ())
-        # `in` finds parts of a text; and a decimal number can be sent in many ways.
+        # In a string, `in` finds substrings; and a decimal number can be sent in many forms.
         if isinstance(choices, str) or (isinstance(of, fields.Number) and _is_sent_as_text(of)):
             continue
         values = _sent(of, choices)
@@ -195,7 +195,7 @@ def _allowed(field: FieldOfAny, of: FieldOfAny, *kinds: type[Validator]) -> list
 
 
 def _sent(field: FieldOfAny, values: Iterable[Any]) -> list[Any]:
-    """Return Python's values as a payload has them."""
+    """Return Python values in the form that they have in a payload."""
     return [None if value is None else _serialized(field, value) for value in values]
 
 
@@ -216,7 +216,7 @@ def _number(field: FieldOfAny, bound: Any) -> float:
 
 
 def _counted(field: FieldOfAny) -> str:
-    """Return what a length of the field counts, as JSON Schema names it."""
+    """Return JSON Schema's name for what the length of this field counts."""
     if isinstance(field, fields.List) or (isinstance(field, fields.Nested) and field.many):
         return "Items"
     if isinstance(field, fields.Mapping):
@@ -225,7 +225,7 @@ def _counted(field: FieldOfAny) -> str:
 
 
 def _pattern(regex: re.Pattern[str]) -> str | None:
-    """Return the pattern of JSON Schema, or None if only Python has it."""
+    """Return the pattern for JSON Schema, or None if only Python supports it."""
     text = re.sub(r"(?<!\\)\\Z$", "$", regex.pattern)
     if regex.flags & ~re.UNICODE or ONLY_PYTHON.search(text):
         return None

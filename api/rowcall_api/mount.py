@@ -30,7 +30,7 @@ def mount(app: flask.Flask, described: openapi.Interface, package: str) -> None:
 
 
 def _blueprints(module: ModuleType) -> list[Blueprint]:
-    """The blueprints in the module, each once."""
+    """Return the blueprints in the module, each once."""
     found: dict[int, Blueprint] = {}
     for value in vars(module).values():
         if isinstance(value, Blueprint):
@@ -62,7 +62,7 @@ def _check_paths(module: ModuleType, app: flask.Flask) -> None:
 
 
 def _reserved(path: str) -> str:
-    """The part of a path that Rowcall reserves with everything below it: /v1/runs, /docs."""
+    """Return the part of a path that Rowcall reserves with everything below it, such as /v1/runs or /docs."""
     parts = path.split("/")
     return "/".join(parts[:3] if path.startswith(f"{guard.API}/") else parts[:2])
 

@@ -1,20 +1,20 @@
 """Names of operations (`operationId`), such as `listRuns` and `retryRun`: the functions of generated clients.
 
-The name follows from the view's, which is a verb and a noun.  It is part of the interface: renaming a view breaks the
-code that was generated from it.
+An operation's name is derived from its view's name, which is a verb and a noun.  It is part of the interface: renaming
+a view breaks the code of generated clients.
 """
 
 from __future__ import annotations
 
-# A view shows a resource; its clients get it.
+# The verb of a view -> the verb of the operation: a client gets what the view shows.
 VERBS = {"show": "get"}
 
 
 def operation_id(endpoint: str, method: str, own: bool, methods: int) -> str:
-    """Return the name of an operation of this endpoint, such as `runs.show_run`.
+    """Return the name of the operation with this endpoint (such as `runs.show_run`) and this method.
 
-    Names of Rowcall's own views are unique; those of an app keep their blueprint's name as a prefix.  A view that takes
-    several methods has one name for all of them, so the method comes before it.
+    Names of Rowcall's own views are unique; those of an app's views get their blueprint's name as a prefix.  A view
+    that accepts several methods has only one name, so the method comes first.
     """
     blueprint, _, view = endpoint.rpartition(".")
     verb, *rest = view.split("_")

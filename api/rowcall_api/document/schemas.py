@@ -1,8 +1,8 @@
-"""Schemas as generators of clients read them.
+"""Schemas in the form that client generators need.
 
-Every whole number is an int64, because PostgreSQL's ids and counts are: without a format, clients for Java, Go, C# or
-Kotlin hold 32 bits.  A field with a default may be left out of a request, but generated types for TypeScript
-would require it, as in an answer: so the default is in the description instead.
+Every whole number is an int64, as PostgreSQL's ids and counts are: without a format, generated clients for Java, Go, C#
+or Kotlin use 32 bits.  A field with a default may be left out of a request, but generated TypeScript types would
+require it, as they do in a response, so the default is in the description instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Converter(OpenAPIConverter):
 
 
 class Schemas(MarshmallowPlugin):
-    """apispec's plugin for marshmallow schemas, with this converter from the first schema on."""
+    """apispec's plugin for marshmallow schemas, which uses this converter for all of them."""
 
     Converter = Converter
 
@@ -58,8 +58,8 @@ def id_in_a_path(converter: IntegerConverter) -> dict[str, Any]:
     return {"type": "integer", **INT64, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
-# The response to a request that chooses some fields of the entries.  RunList needs no such schema: its entries require
-# only the id.
+# The schema of the response if the request selects some fields of the entries.  RunList does not need this, because its
+# entries require only the id.
 SPARSE_PAGE = {
     "type": "object",
     "description": "A page whose entries have only the fields that `fields` names, and those that identify an entry.",
@@ -73,7 +73,7 @@ SPARSE_PAGE_NAME = "SparsePage"
 
 
 def may_be_sparse(answers: Mapping[Any, Any]) -> None:
-    """Say that the response to a request with `fields` may have fewer fields."""
+    """Document that the response to a request with `fields` may have fewer fields."""
     for answer in answers.values():
         for content in answer.get("content", {}).values() if isinstance(answer, dict) else ():
             whole = content["schema"]

@@ -50,7 +50,7 @@ INVALID = Challenge(error="invalid_token")
 
 
 class KeyRefused(Forbidden):
-    """Refuses a valid key; `field` names what it may not send, and `place` is the path in the body of a batch."""
+    """Refuses a valid key; `field` names the field that it may not send, and `place` is its path in a batch's body."""
 
     field = ""
     place: Place = ()
@@ -98,7 +98,7 @@ def needs(scope: str) -> Callable[[View], View]:
 
 
 def named_scope(view: object, method: str) -> str | None:
-    """The scope that a view needs; of a view that is a class, the scope of the function for this method."""
+    """Return the scope that a view needs; for a class-based view, that of its function for this method."""
     functions = getattr(view, "view_class", None)
     function = getattr(functions, "get" if method == "HEAD" else method.lower(), None)
     named: str | None = getattr(function, MARK, None) or getattr(view, MARK, None)
@@ -121,7 +121,7 @@ def authenticate() -> Caller:
 
 
 def look_up(key: str) -> Caller | None:
-    """The owner of this key. A key of the right form is always looked up, however many wrong ones came before."""
+    """Return the owner of this key. A well-formed key is always looked up, however many wrong ones came before it."""
     form = KEY.fullmatch(key)
     if form is None:
         rate_limit.count_wrong_key()

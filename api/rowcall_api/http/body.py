@@ -30,8 +30,8 @@ DEPTH = 32
 # More than any double needs; longer numbers must be sent as text.
 NUMBER_CHARACTERS = 100
 
-# A string, so that brackets inside it do not count, or a bracket.  An unterminated string extends to the end of the
-# body without backtracking, because many quotes would otherwise take quadratic time.
+# A string or a bracket: strings match as a whole, so that brackets inside them do not count.  An unterminated string
+# extends to the end of the body without backtracking, because many quotes would otherwise take quadratic time.
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 DIGITS = re.compile(r"-?[0-9]{1,19}", re.ASCII)
@@ -56,7 +56,7 @@ class BoundedParser(FlaskParser):
     }
 
     def load_json(self, req: flask.Request, schema: marshmallow.Schema) -> Any:
-        """webargs' hook for reading a body; if no field is required, it may be left out."""
+        """Read the body, which may be left out if no field is required (webargs' hook)."""
         if not req.get_data(cache=True) and not any(field.required for field in schema.fields.values()):
             return missing
         return usable(parsed(_text(req), "the body"))
@@ -77,12 +77,12 @@ class BodyBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest carries n
 
     @staticmethod
     def _prepare_response_content(data: Any) -> Any:
-        """flask-smorest's hook for an answer that its schema has dumped."""
+        """Return the chosen fields of a response that its schema has dumped (flask-smorest's hook)."""
         return sparse(data)
 
 
 def depth(body: str) -> int:
-    """The depth of nested brackets."""
+    """Return how deeply brackets are nested."""
     deepest = level = 0
     for token in TOKEN.finditer(body):
         first = token.group()[:1]
@@ -116,7 +116,7 @@ def parsed(text: str, what: str) -> Any:
 
 
 def _text(request: flask.Request) -> str:
-    """The text of the body, which must be declared as JSON, encoded in UTF-8 and not compressed."""
+    """Return the text of the body, which must be declared as JSON, encoded in UTF-8 and not compressed."""
     if request.headers.get("Content-Encoding", "").lower() not in {"", "identity"}:
         raise UnsupportedMediaType("the body has a Content-Encoding, which is not decoded: send it uncompressed")
     charset = request.mimetype_params.get("charset", "utf-8")
@@ -182,7 +182,7 @@ def _encodes(text: str) -> bool:
 
 
 def _unusable(values: Sequence[str], field: marshmallow.fields.Field[Any] | None) -> str | None:
-    """Return why a query parameter cannot be used, or None; its field has not parsed it yet."""
+    """Return why a query parameter cannot be used, or None if it can; its field has not parsed it yet."""
     if len(values) > 1 and not isinstance(field, marshmallow.fields.List):
         return "occurs more than once"
     if any("\0" in value for value in values):

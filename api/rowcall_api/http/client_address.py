@@ -23,7 +23,7 @@ def register(app: flask.Flask, settings: Settings) -> None:
 
 
 def client_address() -> str:
-    """The client of this request, for rate limits."""
+    """Return the address of this request's client, for rate limits."""
     request = flask.request
     proxies = flask.current_app.extensions["trusted_proxies"]
     return client_of(request.remote_addr or "", request.headers.get("X-Forwarded-For"), proxies)

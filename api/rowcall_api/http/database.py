@@ -23,7 +23,7 @@ from rowcall.base.redaction import redacted
 from rowcall.schema import SCHEMA_ERRORS, check_revision
 
 # How long a request may wait for another transaction's lock, such as on the same key or run.  Without a limit, a few
-# such requests would block all threads.  It is shorter than the grace of a stopping server.
+# such requests would block all threads.  It is shorter than the grace period of a stopping server.
 PATIENCE_SECONDS = 8.0
 
 # How long a request may wait for the result of a statement.  TCP keepalive does not help if a proxy still acknowledges
@@ -42,7 +42,7 @@ def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
 def transaction() -> Iterator[sqlalchemy.Connection]:
     """Open a transaction: committed at the end of the block, rolled back on an error.
 
-    A request that has a pool of its own, in `flask.g.pool`, uses that.
+    A request that has its own pool, in `flask.g.pool`, uses that pool.
     """
     changes = not flask.has_request_context() or flask.request.method not in ("GET", "HEAD")
     with reachable(flask.g.get("pool") or flask.current_app.extensions["database"], changes=changes) as connection:

@@ -150,7 +150,7 @@ def register(app: flask.Flask) -> None:
 
 
 def http_problem(error: HTTPException) -> flask.Response:
-    """An error of Flask, Werkzeug or flask-smorest."""
+    """Return an error of Flask, Werkzeug or flask-smorest as a problem document."""
     status = error.code or 500
     more = getattr(error, "data", None) or {}
     wrong = invalid.from_webargs(more.get("messages") or {})
@@ -165,7 +165,7 @@ def http_problem(error: HTTPException) -> flask.Response:
 
 
 def _forbidden(error: HTTPException) -> dict[str, Any]:
-    """Return the run of a batch that the key may not enqueue."""
+    """Return the `errors` that point to the run of a batch that the key may not enqueue."""
     place = getattr(error, "place", ())
     if not place:
         return {}
@@ -174,7 +174,7 @@ def _forbidden(error: HTTPException) -> dict[str, Any]:
 
 
 def _detail(error: HTTPException) -> str:
-    """What is wrong, and what to do; Werkzeug's own sentences are for people who typed an address."""
+    """Return what is wrong, and what to do; Werkzeug's own sentences are for people who typed an address."""
     own = type(error).description
     if error.description != own:
         return str(error.description)
@@ -189,12 +189,12 @@ def _detail(error: HTTPException) -> str:
 
 
 def unreadable(_: ParseException) -> flask.Response:
-    """A chunked body that gunicorn could not read."""
+    """Report a chunked body that gunicorn could not read."""
     return http_problem(BadRequest("the body ended early, or its chunks are malformed"))
 
 
 def rowcall_problem(error: errors.RowcallError) -> flask.Response:
-    """An error of Rowcall; one without an entry in PROBLEMS is a bug."""
+    """Return an error of Rowcall as a problem document; an error without an entry in PROBLEMS is a bug."""
     if type(error) not in PROBLEMS:
         return broken(error)
     slug, status = PROBLEMS[type(error)]
@@ -211,7 +211,7 @@ def rowcall_problem(error: errors.RowcallError) -> flask.Response:
 
 
 def _more(error: errors.RowcallError) -> dict[str, Any]:
-    """Return the additional members of the problem document for programs."""
+    """Return the members of the problem document that this error adds for programs."""
     if found := _invalid(error):
         return invalid.bounded(found)
     if isinstance(error, (errors.TransitionRefused, errors.OperationRefused)):

@@ -26,7 +26,7 @@ API = "/v1"
 
 JSON = ("application/json", "application/json;charset=utf-8")
 
-# The form of a file's content.
+# The media type of a file's content.
 BYTES = "application/octet-stream"
 
 # Headers of every response, unless its route sets others.
@@ -51,7 +51,7 @@ def register(app: flask.Flask) -> None:
 
 
 def returns(form: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Mark a view that returns this form if it succeeds; its errors are JSON, as everywhere."""
+    """Mark a view that returns this media type if it succeeds; its errors are JSON, as everywhere."""
 
     def mark(view: Callable[..., Any]) -> Callable[..., Any]:
         # The decorators above this one use functools.wraps, which copies this attribute.
@@ -79,7 +79,7 @@ def _check_host() -> None:
 
 
 def _forbid_guessing(response: flask.Response) -> flask.Response:
-    """Forbid guessing the type of an answer, and caching one that depends on a key unless its route allows that."""
+    """Forbid guessing a response's type, and caching a response that depends on a key, unless its route allows it."""
     for name, value in UNSTORED.items():
         response.headers.setdefault(name, value)
     return response
@@ -101,7 +101,7 @@ def _check_request() -> None:
 
 
 def _endpoint() -> str:
-    """The endpoint of this path, even for an unsupported method, so that strangers learn nothing."""
+    """Return the endpoint of this path, even for an unsupported method, so that strangers learn nothing."""
     error = flask.request.routing_exception
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         adapter = flask.current_app.url_map.bind_to_environ(flask.request.environ)
@@ -133,7 +133,7 @@ def _form_is_accepted(other: str | None) -> None:
 
 
 def _body_is_within_bounds() -> None:
-    """Read the body now, so that routes without a body also refuse one that is too large."""
+    """Read the body now, so that a body that is too large is refused even on routes that take none."""
     body = flask.request.get_data(cache=True)
     # Werkzeug silently truncates a body without a length at the limit.
     if len(body) == flask.current_app.config["MAX_CONTENT_LENGTH"] and flask.request.environ["wsgi.input"].read(1):
@@ -141,7 +141,7 @@ def _body_is_within_bounds() -> None:
 
 
 def _query_is_asked_for() -> None:
-    """Refuse a query on a route that takes none; otherwise its schema refuses unknown fields."""
+    """Refuse a query on a route that takes none; on other routes, the schema refuses unknown fields."""
     request = flask.request
     method = "get" if request.method in {"HEAD", "OPTIONS"} else request.method.lower()
     taken = (request.endpoint, method) in flask.current_app.extensions[WITH_QUERY]

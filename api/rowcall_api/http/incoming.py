@@ -25,12 +25,12 @@ from gunicorn.http.message import Request
 from gunicorn.http.unreader import Unreader
 from werkzeug.exceptions import RequestEntityTooLarge
 
-# The end of a head, or something that no head contains: a bare line feed, or a control character (such as in TLS).
+# The end of a head, or something that no head contains: a bare line feed, or a control character (as in TLS).
 HEAD_ENDS = re.compile(rb"\r\n\r\n|(?<!\r)\n|[^\t\r\n -~\x80-\xff]")
 LINE_END = b"\r\n"
 SECTION_END = b"\r\n\r\n"
 
-# Removed from the head, because this worker answers it; gunicorn would answer it again when the body is complete.
+# This header is removed, because this worker answers it; gunicorn would answer it again when the body is complete.
 EXPECT = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
 
 # gunicorn would also accept HTTP/1.9.
@@ -59,7 +59,7 @@ class Received(Unreader):
 
 
 class IncomingRequests(RequestParser):
-    """gunicorn's parser of a connection, and the bytes that it has not parsed yet."""
+    """gunicorn's parser for a connection, and the bytes that it has not parsed yet."""
 
     def __init__(self, config: Config, client: Any, body_bytes: int) -> None:
         super().__init__(config, (), client)
@@ -68,7 +68,7 @@ class IncomingRequests(RequestParser):
         self._data = bytearray()
         self._in_body = False
         self._expects_continue = False
-        self._searched = 0  # where to continue searching for the end of the head, or the next chunk
+        self._searched = 0  # where to continue searching for the end of the head, or for the next chunk
         self._chunk_bytes = 0
         self._refused: Exception | None = None
 
@@ -89,7 +89,7 @@ class IncomingRequests(RequestParser):
 
     @property
     def held(self) -> int:
-        """The number of bytes that are kept."""
+        """The number of bytes that this parser holds."""
         return len(self._data) + self.unreader.buf.getbuffer().nbytes
 
     @property
@@ -121,7 +121,7 @@ class IncomingRequests(RequestParser):
         return expected
 
     def _head_arrived(self) -> bool:
-        """Whether the head has arrived; gunicorn has then parsed it."""
+        """Return whether the head has arrived; if so, gunicorn has parsed it."""
         found = HEAD_ENDS.search(self._data, self._searched)
         length = found.end() if found else len(self._data)
         limit = self.cfg.limit_request_line
@@ -149,7 +149,7 @@ class IncomingRequests(RequestParser):
         return True
 
     def _body_arrived(self) -> bool:
-        """Whether the body has arrived, or is too large."""
+        """Return whether the body has arrived, or is too large."""
         request: Any = self.mesg
         reader = request.body.reader
         end = self._length_end(reader.length) if isinstance(reader, LengthReader) else self._chunks_end()

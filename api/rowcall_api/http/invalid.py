@@ -21,15 +21,15 @@ Place: TypeAlias = tuple[str | int, ...]
 # Bounds a response, because a body can have thousands of invalid values.
 REPORTED_MOST = 20
 
-# Marshmallow's name for what concerns an object as a whole.
+# Marshmallow's key for errors that concern an object as a whole.
 WHOLE = "_schema"
 
 UNKNOWN = "Unknown field."
 
-# In place of marshmallow's words for another type.
+# Replaces marshmallow's message for a value of the wrong type.
 NOT_AN_OBJECT = "must be a JSON object"
 
-# Marshmallow reports only texts; a Fault of the core has its own code.
+# Marshmallow reports only messages; a Fault of the core has its own code.
 CODES = {
     marshmallow.fields.Field.default_error_messages["required"]: "missing",
     marshmallow.fields.Field.default_error_messages["null"]: "null",
@@ -37,12 +37,12 @@ CODES = {
 }
 OTHER = "invalid"
 
-# The key lacks a scope for the value, or is limited to others.
+# The key lacks a scope for the value, or is limited to other values.
 FORBIDDEN = "forbidden"
 
 ALL_CODES = (*CODES.values(), JobTypeUnknown.code, EffectKindUnknown.code, FORBIDDEN, OTHER)
 
-# webargs' names of the places.
+# webargs' name of each part of a request -> `in`.
 LOCATIONS = {"json": "body", "json_or_form": "body", "headers": "header", "path": "path", "query": "query"}
 
 
@@ -59,7 +59,7 @@ def listed(where: str, wrong: Iterable[Wrong]) -> list[dict[str, str]]:
 
 
 def bounded(found: list[dict[str, str]]) -> dict[str, Any]:
-    """Return the members of a problem document for these `errors`: the first, and how many more there are."""
+    """Return the members of a problem document for these `errors`: the first ones, and how many more there are."""
     more = len(found) - REPORTED_MOST
     return {"errors": found[:REPORTED_MOST], **({"more_errors": more} if more > 0 else {})}
 
@@ -69,7 +69,7 @@ def _code(why: str) -> str:
 
 
 def pointer(place: Place) -> str:
-    """Return a path as a JSON pointer, which is empty for the whole."""
+    """Return a path as a JSON pointer, which is empty for the whole value."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in place)
 
 
@@ -89,7 +89,7 @@ def from_fields(fields: Mapping[str, object]) -> list[dict[str, str]]:
 
 
 def from_job_type(error: JobTypeUnknown) -> list[dict[str, str]]:
-    """Return the `errors` for an unknown job type: where the body names it, or what has it."""
+    """Return the `errors` for an unknown job type: they point to where the request names it, directly or not."""
     where, place = _place_of_type(error.name)
     return listed(where, [Wrong(place, error.fault)])
 
@@ -109,12 +109,12 @@ def flat(messages: object, place: Place = ()) -> Iterator[Wrong]:
 
 
 def loaded(error: marshmallow.ValidationError) -> dict[str, Any]:
-    """Return the fields that a schema could load although it refuses the whole."""
+    """Return the fields that a schema could load although it refused the whole object."""
     return error.valid_data if isinstance(error.valid_data, dict) else {}
 
 
 def _place_of(name: str) -> tuple[str, Place]:
-    """Where a request has this field: the core does not know whether it comes from a body, a query, or elsewhere."""
+    """Return where the request has this field; the core does not know whether that is the body or another part."""
     if name == "idempotency_key":
         return "header", ("Idempotency-Key",)
     if name in (flask.request.view_args or {}):
@@ -128,7 +128,7 @@ def _place_of(name: str) -> tuple[str, Place]:
 
 
 def _place_of_type(name: str) -> tuple[str, Place]:
-    """Where a request has this job type; a clone, for example, only has the id of a run of that type."""
+    """Return where the request names this job type; a clone, for example, only has the id of a run of that type."""
     body = flask.request.get_json(silent=True)
     sent = body if isinstance(body, dict) else {}
     several = sent.get("job_types")

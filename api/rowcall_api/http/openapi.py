@@ -1,7 +1,6 @@
 """The description of the interface, /openapi.json: the parts that all operations share.
 
-This module describes what all operations have in common; the rest comes from the names, docstrings, schemas and scopes
-of the routes.
+The rest comes from the names, docstrings, schemas and scopes of the routes.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Common:
-    """A problem that many operations share: its meaning, which operations have it, and names from HEADERS."""
+    """A problem that many operations share: its meaning, the operations that have it, and its headers in HEADERS."""
 
     status: int
     name: str
@@ -147,7 +146,7 @@ COMMON = (
         lambda operation: operation.scope != auth.ANY_KEY,
         headers=WITH_CHALLENGE,
     ),
-    # Also for PUT, because not every string is a possible name.
+    # Also for PUT, because not every string is a valid name.
     Common(404, "NotFound", "No resource has this name or id.", lambda operation: "{" in operation.path),
     Common(406, "NotAcceptable", "`Accept` excludes JSON, or, for the content of a file, application/octet-stream."),
     Common(

@@ -22,4 +22,4 @@ class Rest(PathConverter):
     """The rest of a path, even if it is empty or begins with a slash."""
 
     regex = ".*"
-    part_isolating = False  # werkzeug would assume the opposite of a regex without a slash
+    part_isolating = False  # werkzeug would assume the opposite for a regex without a slash

@@ -14,7 +14,7 @@ from rowcall_api.http.client_address import client_address
 from rowcall_api.http.token_bucket import Answer, Buckets, Policy
 from rowcall_api.http.waiting.parking import memory
 
-# Enough for a person with a wrong key, and far too little to guess one.
+# Enough for a person with a wrong key, and far too few to guess a key.
 WRONG_KEYS = Policy(per_second=0.1, burst=20)
 
 

@@ -43,7 +43,7 @@ ANSWER_SECONDS = 30.0
 # Large enough that the kernel buffers most responses whole, up to its own limit, and no thread waits for the client.
 SEND_BUFFER_BYTES = 1024 * 1024
 
-# The limit of all incomplete requests of a process together.
+# The limit for all incomplete requests of a process together.
 HELD_BYTES = 64 * 1024 * 1024
 
 RECEIVE_BYTES = 64 * 1024
@@ -80,7 +80,7 @@ class Connection(ParkableConnection):
 
 
 class ReceivingWorker(ThreadWorker):
-    """gunicorn's process with threads. Everything added here runs in its main thread."""
+    """gunicorn's threaded worker. Everything here except handle_request runs in its main thread."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -255,7 +255,7 @@ class ReceivingWorker(ThreadWorker):
 
 
 def has_room(client: socket.socket) -> bool:
-    """Whether the kernel can buffer a usual answer at once."""
+    """Return whether the kernel can buffer a typical response at once."""
     poll = select.poll()
     poll.register(client, select.POLLOUT)
     return bool(poll.poll(0))

@@ -72,8 +72,8 @@ class Server(BaseApplication):
 class Master(Arbiter):
     """gunicorn's master, changed to refuse connections as soon as it stops.
 
-    The listening socket stays open in each process until its last response is sent.  Otherwise a client that connects
-    meanwhile would wait for a response that never comes instead of trying another server at once.
+    The listening socket stays open in each process until its last response is sent.  If it still accepted connections,
+    a client would wait for a response that never comes instead of trying another server at once.
     """
 
     def init_signals(self) -> None:
@@ -118,11 +118,11 @@ class Worker(receiving.ReceivingWorker):
         if super().is_parent_alive():
             return True
         refuse_connections(self.sockets)
-        self.alive = False  # gunicorn only leaves its loop, so requests that wait would wait on
+        self.alive = False  # gunicorn only leaves its loop, so waiting requests would keep waiting
         return False
 
     def accept(self, listener: Any) -> None:
-        """Accept a connection (gunicorn's hook); ignore the error of a socket that `refuse_connections` has shut."""
+        """Accept a connection (gunicorn's hook); ignore the error of a socket that `refuse_connections` shut down."""
         try:
             super().accept(listener)
         except OSError as error:
@@ -165,8 +165,8 @@ def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
     return {
         # Passed as a descriptor, so that nobody can take the port between its check and its use.
         "bind": f"fd://{listener.fileno()}",
-        # Requests mostly wait for PostgreSQL, not for the processor: so few processes with some threads each, and one
-        # database connection per thread and one more per process.
+        # Requests mostly wait for PostgreSQL, not for the processor.  Hence few processes with some threads each, and
+        # one database connection per thread plus one per process.
         "worker_class": Worker,
         "workers": settings.api_workers,
         "threads": settings.api_threads,
@@ -179,7 +179,7 @@ def options(settings: Settings, listener: socket.socket) -> dict[str, Any]:
         "graceful_timeout": 10,
         # Longer than clients pause between requests, shorter than proxies keep idle connections.
         "keepalive": 5,
-        # Never replace a process after a number of requests: it would close the connections that are kept alive.
+        # Never replace a process after a number of requests: that would close its keep-alive connections.
         "max_requests": 0,
         # 8 KiB hold a filter, a cursor and a search; a hundred headers are more than proxies add.
         "limit_request_line": 8190,

@@ -17,13 +17,13 @@ BUCKETS_MOST = 10_000
 
 @dataclass(frozen=True)
 class Policy:
-    """The allowed requests per second on average, and in a burst."""
+    """How many requests are allowed per second on average, and in a burst."""
 
     per_second: float
     burst: float
 
     def share(self, processes: int) -> Policy:
-        """The share of one process among this many: at least one request."""
+        """Return the share of each of this many processes: at least one request."""
         return Policy(self.per_second / processes, max(1.0, self.burst / processes))
 
     @property
@@ -59,7 +59,7 @@ class Answer:
 
 
 class Buckets:
-    """One bucket for each caller under a common policy; safe for threads."""
+    """One bucket for each caller under a common policy; thread-safe."""
 
     def __init__(self, policy: Policy, most: int = BUCKETS_MOST) -> None:
         self.policy = policy

@@ -19,7 +19,7 @@ from rowcall_api.http.waiting.poller import Poller, Reader
 
 @dataclass(eq=False)
 class Waiter:
-    """One request: its run, whether a state of the run is what it waits for, and whom to tell."""
+    """A waiting request: its run, the test for a state that it waits for, and the function that tells it."""
 
     run_id: int
     is_news: Callable[[Row], bool]
@@ -40,7 +40,7 @@ class AwaitedRuns(Reader):
         return bool(self._waiters)
 
     def begin(self, run_id: int, is_news: Callable[[Row], bool], tell: Callable[[], object]) -> Callable[[], None]:
-        """Watch a run until there is news of it; return a function that ends this earlier."""
+        """Watch a run until there is news of it; return a function that stops watching earlier."""
         waiter = Waiter(run_id, is_news, tell)
         self._waiters[waiter] = None
         self._poller.wake()
@@ -50,7 +50,7 @@ class AwaitedRuns(Reader):
         self._waiters.pop(waiter, None)
 
     def run_once(self) -> None:
-        """Read the runs, and tell the requests that have news."""
+        """Read the runs, and tell each request whose run has news."""
         waiters = self._waiters.copy()  # other threads add and remove some
         states = self._states({waiter.run_id for waiter in waiters})
         for waiter in waiters:
@@ -59,18 +59,18 @@ class AwaitedRuns(Reader):
                 waiter.tell()
 
     def _states(self, run_ids: set[int]) -> Mapping[int, Row] | None:
-        """Return the runs that exist, or None if the database is not available: then the requests wait on."""
+        """Return the runs that exist, or None if the database is not available: the requests then keep waiting."""
         try:
             with reachable(self._pool, changes=False) as connection:
                 return queue.states_of(connection, sorted(run_ids))
         except DatabaseUnreachable:
             return None
-        except Exception:  # Each request reports it when it reads its run.
+        except Exception:  # Each request reports the error when it reads its run.
             return {}
 
 
 def wait_for_run(run_id: int, seconds: float, is_news: Callable[[Row], bool]) -> bool:
-    """Wait until there is news of the run, or this long; return whether the run must be read again."""
+    """Wait until there is news of the run, or for this long; return whether the run must be read again."""
     found = flask.current_app.extensions
     waiting: Waiting = found["waiting"]
     awaited: AwaitedRuns = found["awaited_runs"]

@@ -22,7 +22,7 @@ from rowcall.queue.views.keys import still_valid
 from rowcall_api.http.database import reachable
 from rowcall_api.http.waiting.poller import Poller, Reader
 
-# How long it goes on without a client, so that one that reconnects misses nothing.
+# How long the feed continues without a client, so that a client that reconnects misses nothing.
 LINGER_SECONDS = 60.0
 
 # After a longer pause, such as an outage, changes may be missing.
@@ -35,14 +35,14 @@ KEPT_MOST = 20_000
 # Two processes that read at the same time may see transactions in different orders.
 MARGIN = timedelta(seconds=2)
 
-# A client without news gets an id, so that its id never becomes too old, and no proxy ends the connection.
+# After this long without events, a client gets a new id, so that its id never becomes too old, and no proxy cuts it off.
 QUIET_SECONDS = 15.0
 
-# More unsent text than this is not kept for a client.
+# The most unsent text that is kept for a client.
 UNSENT_BYTES = 1024 * 1024
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# Until the year 2286.
+# Enough until the year 2286.
 MICROSECONDS_DIGITS = 16
 
 
@@ -80,7 +80,7 @@ class Client:
 
 
 class Read(NamedTuple):
-    """What one read found, and which keys of the clients were still valid."""
+    """What one read found, and which of the clients' keys were still valid."""
 
     at: datetime
     events: Sequence[Event]
@@ -109,7 +109,7 @@ class Feed(Reader):
         return bool(self._clients) or elapsed() < self._wanted_at + LINGER_SECONDS
 
     def begin(self, client: Client, tell: Callable[[], object]) -> Callable[[], None]:
-        """Tell this client about each event; return a function that ends this."""
+        """Tell this client about each event; return a function that stops this."""
         client.tell = tell
         self._clients[client] = None
         self._wanted_at = elapsed()
@@ -126,7 +126,7 @@ class Feed(Reader):
         try:
             found = self._read({client.key_id for client in clients})
         except RowcallError:
-            return  # requests report it, and the next read says whether something may be missing
+            return  # requests report the error, and the next read says whether something may be missing
         except Exception as error:
             log().error(LogEvent.API_REQUEST_FAILED, exc_info=error)
             return
@@ -149,7 +149,7 @@ class Feed(Reader):
                 client.tell()
 
     def _read(self, key_ids: set[int]) -> Read:
-        """Read all sources, and whether these keys are valid, in one short transaction."""
+        """Read all sources, and check whether these keys are valid, in one short transaction."""
         missed = elapsed() - self._read_at > PAUSE_SECONDS
         if missed:
             self._begin_anew()
@@ -165,16 +165,16 @@ class Feed(Reader):
         return read
 
     def _text_of(self, told: Sequence[Event], wanted: Filter, at: datetime) -> str:
-        """Return these events, without those that a client does not want, and the id of the read.
+        """Return, as text, the events that a client wants, followed by the id of the read.
 
-        The id comes last: a client that has received only a part gets all of it again.
+        The id comes last, so that a client that has received only part of the text gets all of it again.
         """
         lines = [f"event: {event.kind}\ndata: {json.dumps(event.data)}\n\n" for event in told if wanted.passes(event)]
         microseconds = (at - EPOCH) // timedelta(microseconds=1)
         return f"{''.join(lines)}id: {microseconds}-{self._name}\n\n"
 
     def _since(self, last_id: str | None) -> list[Event]:
-        """Return the events since the read with this id, or RESET if they are not known."""
+        """Return the events since the read with this id, or RESET if these are no longer known."""
         number, _, name = (last_id or "").partition("-")
         if not (number.isascii() and number.isdecimal() and len(number) <= MICROSECONDS_DIGITS):
             return [RESET]

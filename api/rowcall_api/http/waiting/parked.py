@@ -1,4 +1,4 @@
-"""The parked requests of a process, as its main loop keeps them."""
+"""The parked requests of a process, which its main loop keeps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ParkableConnection(TConn):
 
 @dataclass(eq=False)
 class Stay:
-    """A parked request: until when, what ends the watch for its event, and whether its socket is watched."""
+    """A parked request: when its time is up, how to stop watching for its event, and whether its socket is watched."""
 
     parked: Parked
     ends_at: float
@@ -56,7 +56,7 @@ class ParkedConnections:
         self._poller.register(connection.sock, selectors.EVENT_READ, partial(self._heard, connection, stay))
 
     def end_overdue(self, everything: bool) -> None:
-        """End the waiting of requests whose time is up, or of all because the server stops."""
+        """End the wait of requests whose time is up, or of all requests because the server is stopping."""
         now = time.monotonic()
         for connection, stay in [*self._stays.items()]:
             if everything or stay.ends_at <= now:
@@ -95,7 +95,7 @@ class ParkedConnections:
     def _heard(self, connection: ParkableConnection, stay: Stay, _: socket.socket) -> None:
         """End the wait if the client has closed its side; if it has sent its next request, leave that in the kernel.
 
-        A client that has closed its side may still read: only sending to it shows that, so it gets its answer now.
+        A client that has closed its side may still read: only sending shows whether it does, so it is answered now.
         """
         if self._stays.get(connection) is not stay:
             return

@@ -1,7 +1,7 @@
 """A request that waits for an event leaves its thread, and is handled again when the event happens.
 
 Rowcall's own server keeps the connection of a parked request in its main loop.  Other WSGI servers cannot do that, so
-there a request waits in its thread, and only a few may.
+there a request waits in its thread, and only a few may do so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from rowcall.base.errors import TooManyWaiting
 
-# Begins to watch for an event; calls its argument, in any thread, when the event happens.  Returns what ends the watch.
+# Begins to watch for an event; calls its argument, in any thread, when the event happens.  Returns what ends watching.
 Begin: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
 
 
@@ -25,8 +25,8 @@ Take: TypeAlias = Callable[[], bytes | None]
 class Parked(BaseException):
     """Not an error: the request leaves its thread until the event, or for this long.
 
-    Without `take`, it is handled again then.  With it, the beginning of its response has been sent, and the main loop
-    sends what `take` returns after each event.
+    Without `take`, the request is then handled again.  With `take`, the beginning of its response has been sent, and
+    after each event, the main loop sends what `take` returns.
     """
 
     def __init__(self, seconds: float, begin: Begin, take: Take | None = None) -> None:
@@ -53,7 +53,7 @@ class Stream:
         raise self._parked
 
     def close(self) -> None:
-        """Release the place if the response ended early (WSGI's hook)."""
+        """Free this request's place if the response ended before the request was parked (WSGI's hook)."""
         if not self._goes_on:
             self._room.release()
 
@@ -87,13 +87,13 @@ PLACE: ContextVar[Place | None] = ContextVar("rowcall_place", default=None)
 
 
 class Waiting:
-    """Lets requests wait.  Rowcall's own server parks them; elsewhere they wait in their threads, at most `most`."""
+    """Lets requests wait.  Rowcall's own server parks them; elsewhere at most `most` wait in their threads."""
 
     def __init__(self, most: int) -> None:
         self._room = threading.Semaphore(most)
 
     def until(self, seconds: float, begin: Begin) -> bool:
-        """Wait for the event, or this long; return whether the request has waited in its thread."""
+        """Wait for the event, or for this long; return whether the request has waited in its thread."""
         place = PLACE.get()
         if place is not None:
             place.take(seconds, begin)

@@ -6,7 +6,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 
-# How often it reads while requests wait: a person notices no difference, and the server no load.
+# How often the thread reads while requests wait: a person notices no delay, and the server no load.
 LOOK_SECONDS = 0.5
 
 
@@ -16,7 +16,7 @@ class Reader(ABC):
     @property
     @abstractmethod
     def needed(self) -> bool:
-        """Whether a request waits for it."""
+        """Whether a request waits for what this reads."""
 
     @abstractmethod
     def run_once(self) -> None:
@@ -24,7 +24,7 @@ class Reader(ABC):
 
 
 class Poller:
-    """Runs the readers that are needed; while none is, it reads nothing."""
+    """Runs the readers that are needed; reads nothing while none is."""
 
     def __init__(self) -> None:
         self._readers: list[Reader] = []
@@ -40,7 +40,7 @@ class Poller:
         """Begin to read, because a reader is needed."""
         self._woken.set()
         with self._starting:
-            # A forked process has no threads of its parent.
+            # A forked process does not have its parent's threads.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="poller", daemon=True)
                 self._thread.start()

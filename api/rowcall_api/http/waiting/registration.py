@@ -1,4 +1,4 @@
-"""What an application has for requests that wait."""
+"""Registers with an application what its waiting requests need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowcall_api.http.waiting.poller import Poller
 
 
 def register(app: flask.Flask, pool: sqlalchemy.Engine, threads: int, heartbeat: float) -> None:
-    """Let requests of this application wait; in a server that cannot park them, in a quarter of its threads."""
+    """Let requests of this application wait; in a server that cannot park them, in at most a quarter of its threads."""
     poller = Poller()
     awaited, feed = AwaitedRuns(pool, poller), Feed(pool, poller, heartbeat)
     poller.add(awaited)
