@@ -43,9 +43,9 @@ def payload_schema(job_type: JobType) -> dict[str, Any]:
 def describe_payloads(spec: APISpec, types: Mapping[str, JobType]) -> None:
     """Add the payload of each type to the components of an OpenAPI document, and name them where a run is enqueued.
 
-    They are alternatives and not exclusive ones, because `noop` accepts the payload of any type.  Those that accept any
-    field come first: clients that openapi-python-client generates read an object as the first alternative that fits,
-    and drop the fields that it does not declare.
+    They are non-exclusive alternatives (`anyOf`), because `noop` accepts the payload of any type.  Those that accept
+    any field come first: clients that openapi-python-client generates read an object as the first alternative that
+    fits, and drop the fields that it does not declare.
     """
     for name, job_type in sorted(types.items()):
         converted = _converted(job_type.schema)
@@ -64,21 +64,21 @@ def _is_open(schema: Mapping[str, Any]) -> bool:
 
 
 def _component(job_type: str, part: str) -> str:
-    """Return the name of a component; with its dot, no schema of an app can have the same name."""
+    """Return the name of a component; because of its dot, no schema of an app can have the same name."""
     return f"{PAYLOAD}.{job_type}" if part == PAYLOAD else f"{PAYLOAD}.{job_type}.{part}"
 
 
 @functools.cache
 def _converted(schema: type[Schema]) -> dict[str, Any]:
-    """Return the JSON Schema of a marshmallow schema as PAYLOAD, and those that it nests by their names."""
+    """Return name -> JSON Schema: that of the marshmallow schema as PAYLOAD, and those of the schemas that it nests."""
     spec = APISpec("", "", "3.1.0", plugins=[PayloadPlugin()])
     try:
-        # apispec warns of declarations that it describes only in part.
+        # apispec warns about declarations that it can describe only in part.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             spec.components.schema(PAYLOAD, schema=schema)
         converted: dict[str, Any] = json.loads(json.dumps(spec.to_dict()["components"]["schemas"]))
-    except Exception:  # whatever the app's fields raise, the API has to start
+    except Exception:  # whatever the app's fields raise, the API must start
         return {PAYLOAD: ANY}
     if schema.__doc__:
         converted[PAYLOAD].setdefault("description", inspect.cleandoc(schema.__doc__))
@@ -86,7 +86,7 @@ def _converted(schema: type[Schema]) -> dict[str, Any]:
 
 
 def _sent(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema without the fields that marshmallow accepts in no request."""
+    """Return the schema without the fields that marshmallow never accepts in a request."""
     known: dict[str, Any] = schema.get("properties", {})
     properties = {name: one for name, one in known.items() if not one.get("readOnly")}
     required = [name for name in schema.get("required", ()) if name in properties]

@@ -35,7 +35,7 @@ TELLING = {"payload", "key", "error_type", "created_by"}
 def must_be_allowed_to_enqueue(
     connection: Connection, job_type: str, queue: str | None = None, priority: int | None = None
 ) -> None:
-    """Refuse a run that this key may not enqueue, directly, by a clone, by a definition or by a route of the app.
+    """Refuse a run that this key may not enqueue: directly, as a clone, through a definition or through an app's route.
 
     Only operators may create queues, because each queue adds work to the claim and to /metrics.
     """
@@ -76,7 +76,7 @@ def must_be_allowed_to_enqueue_all(connection: Connection, runs: Sequence[BatchR
 
 
 def must_be_allowed_to_change_definition(connection: Connection, name: str) -> None:
-    """Refuse to change a definition of a type that this key may not enqueue, since that makes or prevents runs.
+    """Refuse to change a definition of a type that this key may not enqueue, since that creates or prevents runs.
 
     A definition that does not exist is left to the function that would change it.
     """
@@ -99,7 +99,7 @@ def must_be_allowed_to_change_queue(name: str) -> None:
 
 
 def must_be_allowed_to_manage_keys(limits: Limits) -> None:
-    """Refuse a key whose limits are neither this key's own nor narrower, because its secret would grant more."""
+    """Refuse to manage a key that this key's limits do not cover, because its secret would grant more."""
     own = flask.g.caller.limits
     for names, asked in zip(own, limits, strict=True):
         if names is not None and (asked is None or not {*asked} <= {*names}):
@@ -168,7 +168,7 @@ def must_be_allowed_to_change_many(criteria: dict[str, Any]) -> None:
 
 
 def must_be_allowed_to_keep_views() -> None:
-    """Refuse a key that cannot see all lists of runs, or has limits, to change the views that all operators share."""
+    """Do not let a key that cannot see all lists of runs, or has limits, change the views that all operators share."""
     _must_have("read", "which saving and removing views needs")
     _must_be_within(None, None)
 
@@ -179,7 +179,7 @@ def may_keep_views() -> bool:
 
 
 def may_change_many(criteria: dict[str, Any]) -> bool:
-    """Return whether this key may change all runs of a filter."""
+    """Return whether this key may change all runs that match a filter."""
     return _allows(must_be_allowed_to_change_many, criteria)
 
 
@@ -238,7 +238,7 @@ def must_be_allowed_to_steer_operation(connection: Connection, operation_id: int
 
 
 def shown(row: Row, schema: type[AnswerSchema]) -> Row:
-    """The fields of a row that an answer shows, unless it is the caller's own request."""
+    """Return the fields of a row that this key may see: all with the scope `read`, otherwise those in `least`."""
     return row if may("read") else {name: row[name] for name in schema.least}
 
 

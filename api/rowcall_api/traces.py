@@ -11,7 +11,7 @@ from rowcall_api.http.waiting.parking import memory
 
 
 def register(app: flask.Flask) -> None:
-    """Begin before each request, and end after it."""
+    """Begin a span before each request, and end it afterwards."""
     app.before_request(_begin)
     app.after_request(_answer)
     app.teardown_request(_end)
@@ -29,7 +29,7 @@ def _begin() -> None:
     attributes = {"http.request.method": flask.request.method}
     noted = memory()
     flask.g.span = stack.enter_context(tracing.span(name, "SERVER", noted.get("trace_parent", sent), attributes))
-    # A request that waits is handled twice, and its second span belongs below the first.
+    # A request that waits is handled twice, and its second span is a child of the first.
     noted.setdefault("trace_parent", tracing.current())
 
 

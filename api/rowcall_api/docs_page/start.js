@@ -1,5 +1,5 @@
 "use strict";
-// Shows this server's own document.  The key stays in the page's memory: it is gone when the page is left.
+// Shows this server's own document.  The key stays in the page's memory: it is gone when you leave the page.
 SwaggerUIBundle({
   dom_id: "#page",
   url: "openapi.json",

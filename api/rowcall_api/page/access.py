@@ -31,7 +31,7 @@ SECURE_COOKIE = f"__Secure-{COOKIE}"
 # Methods that change nothing; all others need the page's origin and the session's token.
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-# The attribute of a view that is shown to everybody, and of one that needs more than a session.
+# The attribute of a view that is shown to everybody, and that of a view that needs a scope besides a session.
 OPEN = "open_to_all"
 SCOPE = "page_scope"
 
@@ -45,7 +45,7 @@ READ_ONLY = (
 
 
 def open_to_all(view: View) -> View:
-    """Show a screen without a session."""
+    """Show a screen to everybody, without a session."""
     view.__dict__[OPEN] = True
     return view
 
@@ -95,7 +95,7 @@ def check() -> flask.typing.ResponseReturnValue | None:
 
 
 def caller() -> Caller | None:
-    """Return the owner of this request's session; None if it has none, or if that has ended."""
+    """Return the owner of this request's session; None if there is no session, or if it has ended."""
     return at_once(_found, token()) if token() else None
 
 
@@ -105,7 +105,7 @@ def token() -> str:
 
 
 def cookie() -> str:
-    """Return the name of the cookie of this connection's sessions."""
+    """Return the name of the session cookie for this kind of connection."""
     return SECURE_COOKIE if is_encrypted() else COOKIE
 
 
@@ -125,7 +125,7 @@ def _sign_in(sends: bool) -> flask.typing.ResponseReturnValue:
 
 
 def keep(response: flask.Response, begun: str) -> flask.Response:
-    """Keep the session's token in the browser, where no script and no other site can use it."""
+    """Store the session's token in the browser, where no script and no other site can use it."""
     response.set_cookie(
         cookie(), begun, max_age=SESSION, path="/admin", secure=is_encrypted(), httponly=True, samesite="Lax"
     )
@@ -138,7 +138,7 @@ def may_change(scope: str = "operate") -> bool:
 
 
 def is_encrypted() -> bool:
-    """Whether the browser's connection is encrypted, up to the API or to a proxy on this machine or a trusted one."""
+    """Whether the browser's connection is encrypted as far as the API, a trusted proxy or a proxy on this machine."""
     request = flask.request
     if request.is_secure:
         return True
@@ -181,7 +181,7 @@ def _must_be_storable() -> None:
 
 
 def _must_come_from_here() -> None:
-    """Refuse a form of another site.  Every recent browser sends Origin with a form."""
+    """Refuse a form from another site.  Every recent browser sends Origin with a form."""
     try:
         origin = urlsplit(flask.request.headers.get("Origin", ""))
     except ValueError:

@@ -21,7 +21,7 @@ VALUE_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Difference:
-    """One field before and after a change; None if it had no such field."""
+    """One field before and after a change; None where the field did not exist."""
 
     name: str
     before: str | None
@@ -45,7 +45,7 @@ def entries(connection: Connection, criteria: AuditFilter, cursor: str | None) -
 
 
 def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Difference]:
-    """Return the fields that a change has added, removed or changed, in their order."""
+    """Return the fields that a change has added, removed or changed, in their original order."""
     old, new = before or {}, after or {}
     changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return [Difference(name, _text(old, name), _text(new, name)) for name in changed]

@@ -20,7 +20,7 @@ PREFIX = "/admin"
 
 blueprint = flask.Blueprint("page", __name__, url_prefix=PREFIX, template_folder="templates")
 
-# Methods of forms and programs, and all that the page refuses in HTML if no screen and no form takes them.
+# The methods of forms and programs, and all methods that the page refuses in HTML where no screen or form accepts them.
 SENDS = ("POST", "PUT", "PATCH", "DELETE")
 METHODS = ("GET", *SENDS)
 
@@ -29,7 +29,7 @@ NO_SCREEN = "there is no screen at this address"
 # Key in the application's extensions: the name of the environment, and its colour.
 ENVIRONMENT = "page_environment"
 
-# Endpoint, name and key of each screen, in the order of the menu; the last one only for admins.
+# Endpoint, name and key of each screen, in the order of the menu; the last two are only for admins.
 SCREENS = (
     ("page.overview", "Overview", "o"),
     ("page.runs", "Runs", "r"),
@@ -45,11 +45,11 @@ SCREENS = (
 ADMINS_ONLY = {"page.audit", "page.keys"}
 FOR_ALL = {"page.overview"}
 
-# Key in the application's extensions: the pool that signs in and carries out forms, so that operators can act while the
+# Key in the application's extensions: the pool for sign-ins and forms, so that operators can act while the
 # connections of the API are busy.
 FORMS_POOL = "page_forms_pool"
 
-# What the screen after a form says; the address names it.
+# What the screen after a form says, by the name in its address.
 SAID = {
     "retry": "The run is queued again.",
     "cancel": "The run is cancelled, or its worker has been asked to stop it.",
@@ -87,14 +87,14 @@ def _end(_: BaseException | None) -> None:
 
 
 def nonce() -> str:
-    """Return this response's nonce: only the script and the style sheet that have it are used."""
+    """Return this response's nonce: browsers use only the script and the style sheet that have it."""
     found: str = flask.g.setdefault("nonce", secrets.token_urlsafe(16))
     return found
 
 
 @blueprint.after_request
 def _protect(response: flask.Response) -> flask.Response:
-    """Let the page use only its own files, and nobody frame it."""
+    """Let the page use only its own files, and let no site frame it."""
     policy = (
         "default-src 'none'",
         f"script-src 'nonce-{nonce()}'",
@@ -107,7 +107,7 @@ def _protect(response: flask.Response) -> flask.Response:
     )
     response.headers["Content-Security-Policy"] = "; ".join(policy)
     response.headers["X-Frame-Options"] = "DENY"
-    # Not no-referrer, with which browsers send forms without their origin.
+    # Not no-referrer: browsers would then send forms without their origin.
     response.headers["Referrer-Policy"] = "same-origin"
     return response
 
@@ -141,7 +141,7 @@ def _menu() -> list[tuple[str, str, str]]:
 
 def here(**changes: object) -> str:
     """Return this screen's address with these changes to its query; None removes a value."""
-    # Not by url_for(), for which some names have a meaning, such as _scheme.
+    # Not with url_for(), for which some names have a special meaning, such as _scheme.
     asked = {**flask.request.args.to_dict(flat=False), **changes, "done": None}
     kept = {name: value for name, value in asked.items() if value is not None}
     return f"{quote(flask.request.path)}?{urlencode(kept, doseq=True)}"
@@ -195,6 +195,6 @@ def nowhere(unknown: str = "") -> flask.typing.ResponseReturnValue:
 
 
 def _methods(path: str) -> list[str]:
-    """Return the methods with which a screen or a form has this address."""
+    """Return the methods that a screen or form at this address accepts."""
     urls = flask.current_app.url_map.bind("")
     return [method for method in METHODS if urls.match(path, method)[0] != "page.nowhere"]

@@ -11,14 +11,15 @@ from typing import NamedTuple
 from rowcall.base.database import Row
 from rowcall.queue.series.read import Series
 
-# About as many units as pixels where three charts stand side by side, so that the text is readable.
+# About one unit per pixel when three charts are side by side, so that the text is readable.
 WIDTH, HEIGHT = 420, 160
 LEFT, RIGHT, TOP, BOTTOM = 50, 8, 12, 24
 
-# How many times are written below a chart.
+# The number of time labels below a chart.
 TICKS = 4
 
-# Ends of attempts that are drawn in one colour each; released and snoozed ones are part of another attempt's story.
+# The outcomes of attempts that are drawn, in one colour per group; released and snoozed attempts neither succeeded nor
+# failed.
 GOOD, BAD = ("succeeded",), ("failed", "dead")
 
 
@@ -33,7 +34,7 @@ class Bar(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A text at a place of an axis, or a deploy."""
+    """A label at a position on an axis, or a deploy."""
 
     at: float
     text: str
@@ -77,7 +78,7 @@ def throughput(series: Series) -> Chart:
 
 
 def times(series: Series, name: str, words: str) -> Chart:
-    """Draw the median and the 95th percentile of a time, on a scale of powers of ten."""
+    """Draw the median and the 95th percentile of a duration, on a scale of powers of ten."""
     found = [point[name][quantile] for point in series.points for quantile in ("p50", "p95")]
     known = [value for value in found if value is not None]
     low, high = _decades(known)
@@ -114,7 +115,7 @@ def _round_up(most: int) -> int:
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """Return the powers of ten that enclose the values, from milliseconds on."""
+    """Return the exponents of the powers of ten that enclose the values, from a millisecond up."""
     if not values:
         return -3, 0
     low = max(-3, math.floor(math.log10(max(min(values), 0.001))))
@@ -126,7 +127,7 @@ def _up(top: int) -> list[Mark]:
 
 
 def _below(series: Series) -> tuple[list[Mark], list[Mark]]:
-    """Return the times below the chart, and the deploys."""
+    """Return the time labels below the chart, and the deploys."""
     length = (series.until - series.since).total_seconds()
     form = "%H:%M" if length <= 86400 else "%d %b"
 

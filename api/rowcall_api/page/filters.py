@@ -1,4 +1,4 @@
-"""The filters of runs in a screen's address: as typed, checked, and with times in words."""
+"""The filters of runs in a screen's address: as typed, as checked, and with exact times in place of words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rowcall_api.schemas.filters import RunsQuery
 FILTERS = tuple(spec.name for spec in fields(Filter))
 TIMES = tuple(spec.name for spec in fields(Filter) if spec.metadata["form"] is Form.TIME)
 
-# What else the address of a list may have.
+# What else the address of a list may contain.
 BESIDES = ("cursor", "order")
 
 ZONE = ZoneInfo("UTC")
@@ -33,7 +33,7 @@ class Asked:
     """The filters of an address.
 
     `sent` is what was typed, for the fields of a form.  `fixed` has times in place of words such as "1h ago", for
-    links: they must mean the same runs later.
+    links, which must mean the same runs later.
     """
 
     sent: dict[str, Any]
@@ -87,7 +87,7 @@ def _sent() -> dict[str, Any]:
 
 
 def _times(sent: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the times as the API's query has them, and what is wrong with the others."""
+    """Return the valid times in the form of the API's query, and what is wrong with the others."""
     times, wrong = {}, {}
     for name in sent.keys() & {*TIMES}:
         try:

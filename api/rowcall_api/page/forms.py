@@ -25,7 +25,7 @@ def loaded(schema: marshmallow.Schema, sent: Mapping[str, Any]) -> tuple[dict[st
 
 
 def in_a_sentence(wrong: object) -> str:
-    """Return what is wrong with a field, in which marshmallow may name several places."""
+    """Return what is wrong with a field, joining what marshmallow says about several places in it."""
     told = (
         f"{pointer(one.place)}: {one.why}" if any(isinstance(part, str) for part in one.place) else one.why
         for one in flat(wrong)
@@ -34,12 +34,12 @@ def in_a_sentence(wrong: object) -> str:
 
 
 def text(name: str) -> str | None:
-    """Return a field of the form without spaces around it; None if it is empty."""
+    """Return a field of the form without the spaces around its text; None if it is empty."""
     return flask.request.form.get(name, "").strip() or None
 
 
 def with_reason() -> tuple[Operator, dict[str, str]]:
-    """Return the operator with the reason that the form has, and what is wrong with it."""
+    """Return the operator with the reason from the form, and what is wrong with the reason."""
     reason = text("reason")
     if wrong := wrong_with_reason(reason):
         return operator(), {"reason": wrong}

@@ -38,7 +38,7 @@ class Late:
 
 
 def late_run(connection: Connection, queues: list[Row]) -> Late | None:
-    """Return the run that has been due longest in any queue, if it is late; a minute's cron is not late."""
+    """Return the run that has been due longest in any queue, if it is late; waiting a minute for cron is not late."""
     latest = max(queues, key=lambda queue: queue["oldest_due_age_seconds"], default=None)
     if latest is None or latest["oldest_due_age_seconds"] <= SILENCE_SECONDS:
         return None
@@ -48,7 +48,7 @@ def late_run(connection: Connection, queues: list[Row]) -> Late | None:
 def waiting_in(connection: Connection, queue: str) -> Late | None:
     """Return the run of a queue that has been due longest, and the first reason why it waits."""
     run = longest_due(connection, queue)
-    if run is None:  # it has begun meanwhile
+    if run is None:  # it has started in the meantime
         return None
     chosen = settings.read()
     types = catalogue()
@@ -122,7 +122,7 @@ def _schedules(stats: Row) -> Iterator[Finding]:
 
 def _paused(stats: Row, late: Late | None) -> Iterator[Finding]:
     for queue in stats["queues"]:
-        if late is not None and late.why.startswith(f"queue {queue['name']} "):  # said already
+        if late is not None and late.why.startswith(f"queue {queue['name']} "):  # already said
             continue
         due = queue["due"]
         waiting = f", and {plural(due, 'run')} {'is' if due == 1 else 'are'} due in it" if due else ""

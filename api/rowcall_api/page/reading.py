@@ -1,4 +1,4 @@
-"""How screens read: on a small pool of their own, each part with a time limit, so that a slow part leaves a gap.
+"""How screens read the database: on their own small pool, with a time limit per part; a slow part leaves a gap.
 
 The API's other requests may hold all of its connections when an operator needs the page most.
 """
@@ -95,7 +95,7 @@ def _within(
 
 
 def _limited(connection: sqlalchemy.Connection, cursor: Any, sql: str, *others: Any) -> tuple[str, Any]:
-    """Give each statement of a part the time that is left (SQLAlchemy's hook)."""
+    """Limit each statement of a part to the time that is left (SQLAlchemy's hook)."""
     parameters, *_ = others
     until: float | None = connection.info.get(UNTIL)
     if until is None:

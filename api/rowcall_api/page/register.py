@@ -28,10 +28,10 @@ from rowcall_api.page.screens import (  # noqa: F401 - each adds its views to th
 )
 from rowcall_api.page.slots import SLOTS, Slots
 
-# Forms that a process of the API carries out at once; others wait a little.
+# How many forms a process of the API carries out at the same time; others wait a little.
 FORMS_AT_ONCE = 1
 
-# Names that teams give to what must not be mistaken for another, and the colour that warns of it.
+# Names that teams give to environments that must not be mistaken for others, and the colour that warns of each.
 COLOURS = {
     **dict.fromkeys(("prod", "production", "live"), "red"),
     **dict.fromkeys(("staging", "stage", "preview", "qa", "test"), "amber"),
@@ -56,7 +56,7 @@ def front() -> flask.typing.ResponseReturnValue:
 
 
 def _environment(name: str | None, url: str) -> tuple[str, str]:
-    """Return the name of the environment and its colour; without a name, the database's and no colour."""
+    """Return the name of the environment and its colour; without a name, return the database's and no colour."""
     if name is None:
         return parse_dsn(url).get("dbname", "database"), "grey"
     return name, COLOURS.get(name.lower(), "blue")

@@ -1,7 +1,7 @@
-"""How many screens a process reads at once, so that a slow database leaves threads to the API's other requests.
+"""How many screens a process reads at once, so that a slow database leaves threads for the API's other requests.
 
 A screen waits for a slot while the others are fast.  Once one of them is slow, further screens are refused at once:
-waiting for it, they would hold the threads that the API's other requests need.
+if they waited, they would hold the threads that the API's other requests need.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from rowcall.base.errors import DatabaseUnavailable
 # Key in the application's extensions.
 SLOTS = "page_slots"
 
-# A screen that takes longer, so that at least one of its parts was slow.
+# A screen that takes longer than this is slow: at least one of its parts was.
 SLOW_SECONDS = 2.0
 
 BUSY = "other screens are waiting for the database, so this one was not loaded: reload it in a moment"
 
 
 class Slots:
-    """The screens that this process reads now, the oldest first."""
+    """The screens that this process is reading, the oldest first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -29,7 +29,7 @@ class Slots:
         self._freed = threading.Condition()
 
     def take(self, slot: object) -> None:
-        """Take a slot, or raise DatabaseUnavailable if one of the screens that have them is slow."""
+        """Take a slot; raise DatabaseUnavailable if all are taken and the oldest screen is slow."""
         with self._freed:
             while len(self._began) >= self._most:
                 left = next(iter(self._began.values())) + SLOW_SECONDS - time.monotonic()

@@ -1,4 +1,4 @@
-"""What happened to a run, as a list of entries in the order of time."""
+"""What happened to a run, as a list of entries in chronological order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from rowcall.base.database import Row
 from rowcall.status import Event, Status
 
-# How an attempt ended -> the colour of its entry, and the end of a sentence that begins with its number.
+# How an attempt ended -> the colour of its entry, and the end of a sentence that begins with the attempt's number.
 OUTCOMES: dict[str, tuple[str, str]] = {
     Event.FAIL: ("failed", "failed"),
     Event.GIVE_UP: ("dead", "failed for good"),
@@ -71,7 +71,7 @@ def _ended(attempt: Row) -> Entry:
 
 
 def _present(run: Row, now: datetime) -> Iterator[Entry]:
-    """Yield what the run does now, or how it ended, unless the last attempt has said so."""
+    """Yield what the run does now, or how it ended, unless the entry of the last attempt says so."""
     status, number = Status(run["status"]), run["attempts"]
     if status is Status.RUNNING:
         length = _seconds(run["started_at"], now)

@@ -25,7 +25,7 @@ STATUS_WORDS = {Status.FAILED: "retrying"}
 # Times as the core's sentences write them.
 TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d:\d\d")
 
-# Invisible characters and those that turn text around, without the joiners of words and emoji.
+# Invisible characters and those that change the direction of text, except the joiners used in words and emoji.
 UNSEEN = re.compile("[\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
@@ -49,7 +49,7 @@ class Html(str):
 
 
 def ago(moment: datetime | None) -> str:
-    """Return a time relative to now, with the exact one at hand; the page's script shows it in the reader's zone."""
+    """Return a time relative to now, with the exact one as its title; the page's script can show that one instead."""
     if moment is None:
         return Html('<span class="none">-</span>')
     words = relative(moment, now())
@@ -64,7 +64,7 @@ def dated(text: str) -> str:
 def _marked(found: re.Match[str]) -> str:
     try:
         moment = datetime.fromisoformat(found[0])
-    except ValueError:  # an error's own text may have something that only looks like a time
+    except ValueError:  # an error's own text may contain something that only looks like a time
         return found[0]
     return f'<time datetime="{moment.isoformat()}">{exact(moment)}</time>'
 
@@ -96,7 +96,7 @@ def total(number: int) -> str:
 
 
 def pretty(value: Any) -> str:
-    """Return JSON for people, with indents; what cannot be seen is escaped, which is the same JSON."""
+    """Return JSON for people, indented; invisible characters are escaped, which does not change its meaning."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -117,7 +117,7 @@ def status_word(status: str) -> str:
 
 
 def schedule(definition: Row) -> str:
-    """Return a definition's schedule in words, with its zone; a broken one unchanged."""
+    """Return a definition's schedule in words, with its zone; an invalid one unchanged."""
     try:
         return schedule_words(parse(definition["schedule"]), definition["time_zone"])
     except ScheduleInvalid:
@@ -130,7 +130,7 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return text that begins with a capital letter."""
+    """Return the text with its first letter capitalized."""
     return text[:1].upper() + text[1:]
 
 

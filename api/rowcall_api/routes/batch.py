@@ -18,7 +18,7 @@ from rowcall_api.schemas.batch import BatchOutcomesSchema, BatchSchema
 blueprint = BodyBlueprint("batch", __name__, url_prefix="/v1/runs", description="Many runs in one request.")
 
 
-# A repeated batch would not be recognized by it.
+# Refused, because a repeated batch would not be recognized by it.
 KEY_HEADER = "Idempotency-Key"
 
 

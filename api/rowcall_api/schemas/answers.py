@@ -1,4 +1,4 @@
-"""Parts that answers share."""
+"""Parts that responses share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AnswerSchema(Schema):
     least: ClassVar[tuple[str, ...]] = ()
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Marshmallow's hook: make the fields that each response has required, so that OpenAPI says so."""
+        """Marshmallow's hook: mark as required the fields that every response has, so that OpenAPI says so."""
         field_obj.required = not self.least or field_name in self.least
 
 

@@ -32,7 +32,7 @@ class BatchSchema(Schema):
     runs = fields.List(fields.Nested(BatchRunSchema), required=True, validate=validate.Length(1, BATCH_MOST))
 
     def handle_error(self, error: ValidationError, data: Any, **_: Any) -> None:
-        """Add the faults of the runs that could be loaded (marshmallow's hook); the others have theirs."""
+        """Add the faults of the runs that could be loaded (marshmallow's hook); the others already have theirs."""
         messages = error.messages_dict
         refused = messages.get("runs", {})
         if not isinstance(refused, Mapping):

@@ -84,7 +84,7 @@ class SentDefinitionSchema(ContentSchema, StateSchema):
 
 
 def tagged(row: Row) -> dict[str, str]:
-    """The ETag header of this definition."""
+    """Return the ETag header of this definition."""
     return {"ETag": f'"{version_of(row)}"'}
 
 
@@ -112,7 +112,7 @@ class PutHeaders(ChangeHeaders):
 
 
 def condition_of(headers: Mapping[str, str]) -> Precondition:
-    """The condition in these headers: If-Match compares strongly, If-None-Match weakly (RFC 9110)."""
+    """Return the condition in these headers: If-Match compares strongly, If-None-Match weakly (RFC 9110)."""
     match, none_match = headers.get("if_match"), headers.get("if_none_match")
     return Precondition(
         None if match is None else parse_etags(match),

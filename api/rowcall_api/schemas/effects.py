@@ -117,7 +117,7 @@ class ResolveSchema(Schema):
 
     @validates_schema
     def check_reference(self, data: Mapping[str, Any], **_: Any) -> None:
-        """Refuse a reference of an effect that did not happen, or one with unprintable characters."""
+        """Refuse a reference for an effect that did not happen, or one with unprintable characters."""
         reference = data["reference"]
         if reference is not None and not data["happened"]:
             raise ValidationError("is only allowed if `happened` is true", "reference")

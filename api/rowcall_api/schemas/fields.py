@@ -21,7 +21,7 @@ PATTERN = "^([2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
 
 EXAMPLE = "2030-03-31T09:00:00+02:00"
 
-# The most items of a page.
+# The most items on a page.
 PAGE_MOST = 200
 
 # The bounds of a run's options for OpenAPI; the core refuses others.
@@ -68,7 +68,7 @@ class YesOrNo(fields.Boolean):
 
 
 class Words(fields.List[Any]):
-    """A list in a query: repeated, or separated by commas."""
+    """A list in a query: a repeated parameter, or values separated by commas."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
         return super()._deserialize([word for text in value for word in text.split(",")], attr, data, **kwargs)
@@ -87,7 +87,7 @@ def page_limit() -> fields.Integer:
 
 
 def page_order(first: Order = Order.DESC) -> fields.Enum[Order]:
-    """Return the field for the order of a list that begins with the newest entry, or with the oldest."""
+    """Return the field for the order of a list; by default, it begins with the newest entry, or as `first` says."""
     return fields.Enum(
         Order,
         by_value=True,
@@ -114,8 +114,8 @@ def key_header() -> fields.String:
 def idempotency_key(**more: Any) -> fields.String:
     """Return the field for an idempotency key; a body and the header allow the same keys.
 
-    It must not contain a comma, because HTTP joins repeated headers with commas, nor characters that a header could
-    change.
+    It must not contain a comma, because HTTP joins repeated headers with commas, nor characters that might be
+    changed in a header.
     """
     return fields.String(
         load_default=None,

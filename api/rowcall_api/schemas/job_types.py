@@ -13,7 +13,7 @@ from rowcall_api.payload_schemas import payload_schema
 from rowcall_api.schemas.answers import AnswerSchema
 from rowcall_api.schemas.fields import page_cursor
 
-# The delays that are shown: enough to see how they grow.
+# How many delays are shown: enough to see how they grow.
 DELAYS_MOST = 5
 
 

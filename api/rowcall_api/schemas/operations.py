@@ -29,7 +29,7 @@ COUNTED_ALL = (
 
 
 def requested_of(sent: Mapping[str, Any]) -> Requested:
-    """Return the request that these fields make; raise FilterInvalid."""
+    """Return the operation that these fields request; raise FilterInvalid if they are wrong."""
     options = {name: value for name, value in sent.items() if name not in ("action", "filter", "all")}
     return Requested(Action[sent["action"].upper()], Filter(**sent["filter"]), everything=sent["all"], **options)
 
@@ -64,7 +64,7 @@ class RequestedSchema(Schema):
     )
 
     def handle_error(self, error: ValidationError, data: Any, **_: Any) -> None:
-        """Add what the core would refuse of the fields that could be loaded (marshmallow's hook)."""
+        """Add what the core would refuse in the fields that could be loaded (marshmallow's hook)."""
         more: Mapping[str, object] = {}
         sent = {"all": True, **loaded(error)}
         if {"action", "filter"} <= sent.keys():

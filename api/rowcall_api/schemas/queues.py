@@ -8,7 +8,7 @@ from rowcall_api.schemas.answers import AnswerSchema
 from rowcall_api.schemas.fields import page_cursor
 from rowcall_api.schemas.stats import QueueStatsSchema
 
-# The largest integer of its column.
+# The largest integer that its column can hold.
 LIMIT_MOST = 2**31 - 1
 
 

@@ -190,7 +190,7 @@ class ListedRunSchema(RunSchema):
     """A run in a list: `payload` and `result` are left out unless the request names them."""
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Marshmallow's hook: nothing else is required, because `fields` leaves out what it does not name."""
+        """Marshmallow's hook: require only the id, because a request with `fields` leaves out all others."""
         field_obj.required = field_name == "id"
 
 

@@ -32,7 +32,7 @@ CRITERIA = ("who", "action", "subject", "subject_id", "after", "before")
 
 UTC = ZoneInfo("UTC")
 
-# For how many hours an old key may stay valid after a rotation; 30 days.
+# The most hours for which an old key may stay valid after a rotation: 30 days.
 GRACE_MOST = 720
 
 
@@ -140,7 +140,7 @@ def _field_of(error: ApiKeyInvalid | ApiKeyNameTaken | JobTypeUnknown) -> str:
 
 
 def _names(text: str | None) -> list[str] | None:
-    """Return the names of a list with commas or spaces between them; None if there are none."""
+    """Return the names in a list separated by commas or spaces; None if there are none."""
     return [name for name in re.split(r"[,\s]+", text or "") if name] or None
 
 

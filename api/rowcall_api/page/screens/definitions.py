@@ -31,12 +31,12 @@ from rowcall_api.rights import (
 )
 from rowcall_api.routes.definitions import previewed
 
-# How many nominal times are shown: to come, past, and in a preview.
+# How many nominal times are shown: upcoming, past, and in a preview.
 COMING, PAST, PREVIEWED = 5, 30, 50
 
 EVENTS = {"pause": definitions.pause, "resume": definitions.resume}
 
-# What an occurrence is called on the screen, besides its outcome: a run that an outage delayed.
+# What the screen calls an occurrence, in place of its outcome, if an outage delayed its run.
 LATE = "late"
 
 
@@ -53,7 +53,7 @@ class Preview:
 @blueprint.get("/definitions", endpoint="definitions")
 @access.only_for("read")
 def show_all() -> str:
-    """Show the definitions by name, each with why it is overdue."""
+    """Show the definitions by name, and why some are overdue."""
     cursor = flask.request.args.get("cursor")
     page = part(_page, 0 if cursor is None else cursors.read("definitions", cursor)[0])
     return flask.render_template("rowcall_page/definitions.html", page=page)
@@ -78,7 +78,7 @@ def definition(name: str) -> str:
         version=definitions.version_of(row),
         may_switch=access.may_change() and may_change_definition(row),
         may_run=access.may_change() and part(may_run_definition, row).value,
-        # So that a form that is sent twice enqueues one run.
+        # Ensures that a form that is sent twice enqueues one run.
         once=secrets.token_hex(8),
     )
 
@@ -117,7 +117,7 @@ def _page(connection: Connection, after_id: int) -> dict[str, Any]:
 
 
 def _past(connection: Connection, definition_id: int) -> dict[str, Any]:
-    """Return the last occurrences, the latest first, each with what became of its run; and how many there are of each.
+    """Return the last occurrences, the latest first, each with the status of its run; and how many had each outcome.
 
     A run that was pruned or erased has no status.
     """
@@ -137,7 +137,7 @@ def _overdue(connection: Connection, row: Row) -> str | None:
 
 
 def _previewed(row: Row) -> Preview:
-    """Return what the form of the preview asks for: times from another start on, or what an outage would do."""
+    """Return what the form of the preview asks for: times from another start, or what an outage would do."""
     asked = {name: flask.request.args.get(name, "").strip() for name in ("from", "asleep")}
     if not any(asked.values()):
         return Preview(asked, None, {})

@@ -22,7 +22,7 @@ UNKNOWN_MOST = 20
 
 HAPPENED = {"yes": True, "no": False}
 
-# What a run's status means if nothing is left of it that an attempt could use.
+# The status that is shown for a run that was pruned or erased, which no attempt can use.
 GONE = "gone"
 
 

@@ -12,7 +12,7 @@ from rowcall_api.page.reading import part
 
 SHOWN_MOST = 100
 
-# The periods of the table's columns, in hours; an address with another one shows the week.
+# The periods of the table's columns, in hours; an address with any other period shows the week.
 PERIODS = {1: "hour", 24: "24 hours", 168: "7 days"}
 
 
@@ -31,7 +31,7 @@ def failures() -> str:
 @blueprint.get("/failures/attempts")
 @access.only_for("read")
 def failed_attempts() -> str:
-    """Show the attempts that failed, of one job type and error or all."""
+    """Show failed attempts: those of one job type and error, or all."""
     args = flask.request.args
     asked = {name: args.get(name, "").strip() or None for name in ("job_type", "error_type", "error_key")}
     hours = args.get("hours", "")

@@ -17,7 +17,7 @@ NAMES = ("page.css", "page.js", "icon.svg")
 @blueprint.get("/static/<any({}):name>".format(", ".join(f"'{name}'" for name in NAMES)))
 @access.open_to_all
 def file(name: str) -> flask.Response:
-    """Serve one of the page's files, which browsers may keep but must ask about."""
+    """Serve one of the page's files, which browsers may cache but must revalidate."""
     response = flask.Response((FOLDER / name).read_bytes(), mimetype=mimetypes.guess_type(name)[0])
     response.headers["Cache-Control"] = "no-cache"
     response.add_etag()

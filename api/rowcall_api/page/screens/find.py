@@ -21,7 +21,7 @@ RUNS_MOST = 20
 def find() -> flask.typing.ResponseReturnValue:
     """Redirect to the only match of this id, key or reference, or list all; a JSON object lists runs by payload."""
     sought = flask.request.args.get("q", "").strip()
-    if not may("read"):  # who could search for keys could guess what is in payloads
+    if not may("read"):  # searching for keys would let a caller guess what payloads contain
         if (run_id := _as_id(sought)) is None:
             raise Forbidden("your key lacks the scope `read`, so you can find a run only by its id")
         return flask.redirect(flask.url_for("page.run", run_id=run_id))
@@ -30,7 +30,7 @@ def find() -> flask.typing.ResponseReturnValue:
     if _is_object(sought):
         return flask.redirect(flask.url_for("page.runs", payload=sought))
     runs = part(_runs, sought)
-    # An id is typed far more often than an effect that has the same number as its key.
+    # People type the id of a run far more often than the key of an effect that is the same number.
     if runs.value and runs.value[0]["id"] == _as_id(sought):
         return flask.redirect(flask.url_for("page.run", run_id=runs.value[0]["id"]))
     found = part(effects.find_effects, sought)
@@ -64,7 +64,7 @@ def _is_object(sought: str) -> bool:
 
 
 def _only(runs: Part[list[Row]], found: Part[effects.Found]) -> str | None:
-    """Return the address of the only thing that was found, if both searches have ended."""
+    """Return the address of the only match, if both searches have finished."""
     if runs.value is None or found.value is None:
         return None
     addresses = [flask.url_for("page.run", run_id=run["id"]) for run in runs.value]

@@ -26,7 +26,7 @@ from rowcall_api.page.reading import at_once, part, seconds_left
 from rowcall_api.page.screens.runs import ACTIONS
 from rowcall_api.rights import may_change_many, must_be_allowed_to_change_many, must_be_allowed_to_steer_operation
 
-# Counting stops here, so that a preview is as fast with a million runs; the operation changes them all.
+# Counting stops here, so that a preview of a million runs is fast too; the operation changes them all.
 COUNTED_MOST = 10_000
 
 # The filters to which a key can be limited.
@@ -64,7 +64,7 @@ def operation(operation_id: int) -> str:
 @blueprint.get("/operations/new/<any('retry', 'cancel', 'run_now'):action>")
 @access.only_for("operate")
 def preview(action: str) -> str:
-    """Say what an operation on the runs of this filter would change; it changes nothing."""
+    """Say what an operation on the runs of this filter would change, without changing anything."""
     request = _narrow()
     return _previewed(action, request, _requested(action, request))
 
@@ -101,7 +101,7 @@ def _waits(connection: Connection, row: Row) -> str | None:
 
 
 def _narrow() -> Asked:
-    """Return the filter of the address; an operation needs one that is right, and that leaves some runs out."""
+    """Return the filter of the address; an operation needs a valid filter that does not match every run."""
     request = asked()
     if request.wrong:
         raise FilterInvalid(request.wrong)

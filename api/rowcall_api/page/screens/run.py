@@ -27,7 +27,7 @@ ATTEMPTS_MOST, EFFECTS_MOST, LINES_MOST = 20, 50, 100
 
 @dataclass(frozen=True)
 class Draft:
-    """A form of this screen that is open: its name, what was typed, and what is wrong with it."""
+    """An open form on this screen: its name, what was typed, and what is wrong with it."""
 
     form: str
     typed: Mapping[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Attempts:
-    """The entries of the timeline, and the lease before which there are older ones."""
+    """The entries of the timeline, and the number of the lease before which there are older ones, if there are any."""
 
     entries: list[Entry]
     older_than: int | None
@@ -79,7 +79,7 @@ def screen(run_id: int, draft: Draft | None = None) -> str:
         effects=part(effects.page_of_effects, run_id=run_id, limit=EFFECTS_MOST),
         unresolved=part(effects.unresolved_effects, run_id) if "retry" in events else None,
         log=part(_log, run_id),
-        # So that a form that is sent twice enqueues one copy.
+        # Ensures that a form that is sent twice enqueues one copy.
         once=secrets.token_hex(8),
         may_clone=access.may_change() and row["pruned_at"] is None and part(may_clone, row).value,
     )

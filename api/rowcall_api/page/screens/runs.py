@@ -30,10 +30,10 @@ Found = TypeVar("Found")
 
 SHOWN_MOST = 50
 
-# The filters that are always shown; the others are folded.
+# The filters that are always shown; the others are collapsed.
 FIRST = ("status", "job_type", "queue", "error_type", "created_after")
 
-# Path of the preview -> the action; rescheduling needs a time, which the command line and the API take.
+# Path of the preview -> the action; rescheduling needs a time, so only the command line and the API offer it.
 ACTIONS = {"retry": Action.RETRY, "cancel": Action.CANCEL, "run_now": Action.RUN_NOW}
 
 
@@ -55,7 +55,7 @@ def runs() -> flask.typing.ResponseReturnValue:
     if not wrong:
         try:
             page = _searched(_page, request)
-        except FilterInvalid as error:  # the cursor is of another filter
+        except FilterInvalid as error:  # the cursor belongs to another filter
             wrong = {name: forms.in_a_sentence(why) for name, why in error.fields.items()}
     screen = flask.render_template(
         "rowcall_page/runs.html",
@@ -100,7 +100,7 @@ def drop_view() -> flask.typing.ResponseReturnValue:
 
 
 def _searched(read: Callable[[Connection, Asked], Found], request: Asked) -> Part[Found]:
-    """Read a part that searches runs; if the search is refused or too slow, say so in its place."""
+    """Read a part that searches runs; if the search is refused or too slow, the screen says so in place of the part."""
     try:
         return part(read, request)
     except (SearchTooSlow, TooManySearches) as error:
@@ -120,7 +120,7 @@ def _counted(connection: Connection, request: Asked) -> Row:
 
 
 def _actions(request: Asked) -> list[str]:
-    """Return the actions that can change some run of this filter, if the operator may change them."""
+    """Return the actions that are possible for some runs of this filter, if the operator may change those runs."""
     given: dict[str, Any] = {name: getattr(request.criteria, name) for name in request.fixed}
     if not given or not access.may_change() or not may_change_many(given):
         return []

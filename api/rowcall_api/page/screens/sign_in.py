@@ -18,7 +18,7 @@ USED = "This link has been used, or is older than 10 minutes. Sign in with a key
  api_key in ROWCALL_HOME, which is .rowcall by default."
 ENDED = "Your session has ended: sign in again."
 
-# A key with one of these has something to see.
+# A key needs one of these scopes to see anything.
 SEE = {"read", "operate", "admin"}
 
 

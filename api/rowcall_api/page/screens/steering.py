@@ -78,7 +78,7 @@ def _again(run_id: int, form: str, error: RunInvalid) -> flask.typing.ResponseRe
 
 
 def _reasoned() -> Operator:
-    """Return the operator with the reason that the form has; raise RunInvalid if it cannot be kept."""
+    """Return the operator with the reason from the form; raise RunInvalid if the reason cannot be stored."""
     found, wrong = forms.with_reason()
     if wrong:
         raise RunInvalid(wrong)
@@ -91,7 +91,7 @@ def _shown(run_id: int, done: str) -> flask.typing.ResponseReturnValue:
 
 
 def _changes(original: Row) -> dict[str, Any]:
-    """Return the payload of the form, if it is not the original's: an unchanged one keeps its natural key."""
+    """Return the payload of the form if it differs from the original's; an unchanged one keeps its natural key."""
     text = forms.text("payload")
     if not text:
         return {}
@@ -108,7 +108,7 @@ def _changes(original: Row) -> dict[str, Any]:
 
 
 def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether both are the same JSON; for Python, 1, 1.0 and true are equal."""
+    """Whether both are the same JSON; in Python, 1, 1.0 and True are equal."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Workers: which there are, what each does now, what it serves, and which due runs nobody serves."""
+"""Workers: which there are, what each is doing, what it serves, and which due runs no worker serves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowcall_api.page.reading import part
 @blueprint.get("/workers", endpoint="workers")
 @access.only_for("read")
 def show_all() -> str:
-    """Show the workers, the newest first; those that have stopped only on request."""
+    """Show the workers, the newest first; those that have stopped are shown only on request."""
     stopped = flask.request.args.get("stopped") == "yes"
     heartbeat = settings.read().heartbeat
     return flask.render_template(

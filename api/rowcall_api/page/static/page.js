@@ -24,7 +24,7 @@ async function refresh() {
     return tell("The server does not answer; what you see may be old.");
   }
   if (answer.redirected) return tell("Your session has ended: reload the page to sign in.");
-  if (answer.status === 404 || answer.status === 405) return; // a form was refused, and its address is no screen
+  if (answer.status === 404 || answer.status === 405) return; // a form was refused, and no screen has its address
   if (!answer.ok) return tell("The server could not read this screen; what you see may be old.");
   tell("");
   const next = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -35,10 +35,10 @@ async function refresh() {
   }
 }
 
-// Two digits for each part, because some locales give the hours before ten one digit only, and columns would not align.
+// Two digits for each part: in some locales, hours before ten have only one digit, and columns would not align.
 const exact = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
 
-// Times that are shown in the reader's zone too; without a script, that column is in UTC.
+// The column of times in the reader's own zone; without a script, it is in UTC.
 const ownZone = { ...exact, weekday: "short", second: undefined };
 for (const time of document.querySelectorAll("time.local")) {
   time.textContent = new Date(time.dateTime).toLocaleString(undefined, ownZone);
@@ -78,7 +78,7 @@ if (live) {
   help.addEventListener("click", () => dialog.showModal());
   addEventListener("storage", showLive);
   setInterval(refresh, EVERY);
-  // After a form, something is about to happen.
+  // After a form was sent, something is about to change.
   if (new URLSearchParams(location.search).has("done")) [500, 1500].forEach((soon) => setTimeout(refresh, soon));
 }
 

@@ -22,7 +22,7 @@ class FieldsQuery(Schema):
 
 
 def chosen_fields(entry: type[Schema], always: str = "`id`") -> Words:
-    """Return the field that names fields of this entry."""
+    """Return the query's field that selects fields of this entry."""
     return Words(
         fields.String(validate=validate.OneOf([*entry().fields])),
         data_key="fields",

@@ -6,7 +6,7 @@ from marshmallow import Schema, fields, validate
 
 from rowcall_api.schemas.fields import name
 
-# A client then reconnects with its last id, and misses nothing.
+# After this time, a client reconnects with its last id, and misses nothing.
 LONGEST_FEED_SECONDS = 300
 
 

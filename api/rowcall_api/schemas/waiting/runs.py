@@ -6,7 +6,7 @@ from marshmallow import fields, validate
 
 from rowcall_api.schemas.runs import RunFieldsQuery
 
-# Proxies can be told to wait for longer than this, and clients can repeat the request.
+# Proxies can be configured to wait longer than this, and clients can repeat the request.
 LONGEST_WAIT_SECONDS = 60
 
 
