@@ -1,7 +1,7 @@
 """The jobs of this app: their payloads, natural keys, limits and retry rules.
 
-API, command line and worker import this module, so it contains declarations only; `handlers` does the work.  Days and
-weeks are dates in a payload; the queries decide in which time zone.
+The API, the command line and the worker import this module, so it contains only declarations; `handlers` does the work.
+Days and weeks are dates in a payload; the queries choose the time zone.
 """
 
 from __future__ import annotations

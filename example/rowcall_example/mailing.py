@@ -12,7 +12,7 @@ from rowcall_worker.handlers import Effect, Run
 
 
 def mail_letter(run: Run, letter: Letter, user: User, *, key: str, content: Mapping[str, Any]) -> Effect:
-    """Send it, unless it was sent before under this key; the effect has the mail server's reference."""
+    """Send the letter, unless it was already sent under this key; the effect has the mail server's reference."""
 
     def send(effect: Effect) -> dict[str, Any]:
         reference = run.gateways.mail.send(

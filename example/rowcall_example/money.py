@@ -30,7 +30,7 @@ def money_text(amount_minor: int, currency: str) -> str:
 
 
 def _decimal(amount_minor: int, currency: str, thousands: str) -> str:
-    """Format with whole numbers, because a float would round large sums."""
+    """Format with integer arithmetic, because a float would round large sums."""
     decimals = decimals_of(currency)
     whole, rest = divmod(abs(amount_minor), 10**decimals)
     sign = "-" if amount_minor < 0 else ""

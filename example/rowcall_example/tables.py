@@ -12,7 +12,7 @@ from rowcall_example.sql import Connection, fetch_all, fetch_value
 # others: it is "example" on a phone's keypad.
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(3926753)"
 
-# By this comment on `example.users`, the app recognizes its own tables, which are all created in one transaction.
+# The app recognizes its own tables, which are all created in one transaction, by this comment on `example.users`.
 MARK = "made by rowcall_example"
 
 TABLES_ARE_THERE = "SELECT obj_description(to_regclass('example.users'), 'pg_class') = %(mark)s"

@@ -75,7 +75,7 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
 
 
 def _confirm(consequence: str, yes: bool) -> None:
-    """Ask for confirmation; name the database, the number of workers, which would end, and that of running runs."""
+    """Ask for confirmation; name the database, and the numbers of workers, which would stop, and of running runs."""
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         if not schema_of(connection):
             return  # there is nothing to lose
@@ -87,7 +87,7 @@ def _confirm(consequence: str, yes: bool) -> None:
 
 
 def _warn_of_unknown_runs(target: str) -> None:
-    """Name the unfinished runs that the code of an older schema leaves alone, and that then have no operation."""
+    """Warn of unfinished runs whose job type the code of the older schema does not know, so it leaves them alone."""
     types = [name for revision, names in NEWER_TYPES.items() if revision > target for name in names]
     with database_url(settings.read()) as url, internal_transaction(url) as connection:
         left = fetch_value(connection, UNKNOWN_LATER, {"types": types})
@@ -120,7 +120,7 @@ def _check_options(target: str, sql: bool, start: str | None, grants: bool, role
 def _migrate(target: str) -> Iterator[str]:
     """Migrate, and apply the code's definitions; each line says what has been done."""
     chosen = settings.read()
-    # An app that cannot be imported must stop the command before it changes anything; on the way back, none is needed.
+    # An app that cannot be imported must stop the command before it changes anything; a downgrade needs no app.
     declared = catalogue() if target in ("head", REVISION) else None
     with database_url(chosen) as url:
         done = migrate(url, chosen.lock_timeout, target)

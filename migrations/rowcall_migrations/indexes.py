@@ -70,14 +70,14 @@ def _built(pool: sqlalchemy.Engine, name: str, statement: str) -> bool:
 def _valid(pool: sqlalchemy.Engine, name: str) -> bool | None:
     """Return whether the index is valid, or None if it does not exist.
 
-    If a migrator is killed, the server finishes its build.  Wait for it, so that its index is not mistaken for an
-    abandoned one: first for its lock on the table, then for the commit that follows a moment later.
+    If a migrator was killed, the server still finishes its build.  Wait for the build, so that its index is not
+    mistaken for an abandoned one: first for its lock on the table, then for the commit that follows a moment later.
     """
     found = _find(pool, name)
     if found and not found["valid"]:
         _alone(pool, f"LOCK TABLE {found['table']} IN SHARE UPDATE EXCLUSIVE MODE", isolation_level="READ COMMITTED")
         while _is_being_built(pool, name):
-            time.sleep(COMMIT_STEP_SECONDS)  # poll: no lock is held until that commit, so there is none to wait for
+            time.sleep(COMMIT_STEP_SECONDS)  # poll: no lock is held until that commit, so there is no lock to wait for
         found = _find(pool, name)
     return bool(found["valid"]) if found else None
 

@@ -27,7 +27,7 @@ ADVISORY_LOCK = 7692255
 
 ATTEMPTS = 10
 
-# How often to try again to become the one migrator.
+# How long to wait before trying again to take the migrators' lock.
 LOCK_STEP_SECONDS = 0.2
 
 
@@ -41,7 +41,7 @@ class Migrated:
 
 
 def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
-    """Migrate to target (a revision, head, or base).  It waits for a concurrent migration."""
+    """Migrate to target (a revision, head, or base); wait for a concurrent migration first."""
     folder = scripts()
     pool = engine(url, pool_size=2)
     try:
@@ -82,7 +82,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with pool.begin() as connection:
-                # Limits the wait for a busy table, because others wait behind it.
+                # Limits the wait for a busy table, because other sessions queue behind this one.
                 connection.exec_driver_sql(f"{INTERNAL_NAMES} SET LOCAL lock_timeout = {int(lock_timeout * 1000)}")
                 return _migrate_in_transaction(connection, folder, target)
         except DBAPIError as error:

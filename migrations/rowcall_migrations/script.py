@@ -19,7 +19,7 @@ HEAD = f"""\
 
 
 def as_sql(start: str | None) -> str:
-    """Return all steps after a revision (None: from nothing) in one transaction, then the indexes built outside it."""
+    """Return all steps after a revision (None: all steps) in one transaction, then the indexes built outside it."""
     folder = scripts()
     known = [script.revision for script in oldest_first(folder)]
     if start is not None and start not in known:

@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 
 def alembic_config(connection: sqlalchemy.Connection | None = None, output: StringIO | None = None) -> Config:
-    """Return alembic's settings, which are in code instead of an alembic.ini."""
+    """Return alembic's settings, which are in code instead of in an alembic.ini."""
     config = Config(output_buffer=output)
     # Alembic reads % in options as interpolation, and a folder's name may contain one.
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))

@@ -89,7 +89,7 @@ class Receiver:
         folder.mkdir(exist_ok=True)
 
     def take(self, event_id: str, sent_at: str, signatures: str, body: bytes) -> Answer:
-        """Check the signature, and store the event; accept a flaky one only at its second delivery."""
+        """Check the signature, and store the event; accept a flaky one only on its second delivery."""
         if not EVENT_ID.fullmatch(event_id) or not self._signed(f"{event_id}.{sent_at}.".encode() + body, signatures):
             return 401, _error("signature", message="the signature does not match, or the id is not a file name")
         if not sent_at.isdecimal() or abs(time.time() - int(sent_at)) > TOLERANCE_SECONDS:

@@ -1,6 +1,6 @@
-"""The demo's users and what they did, as plain rows, the same for the same user and day.
+"""The demo's users and what they did, as plain rows, which are always the same for a user and a day.
 
-Randomness depends only on the user's number and the day.  Times have no zone, because they are in the user's own.
+Randomness depends only on the user's number and the day.  Times have no zone, because they are in the user's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DOMAIN = "example.com"
 
 @dataclass(frozen=True)
 class Company:
-    """A demo user's name, time zone and currencies; it pays mostly in the first currency."""
+    """A demo user's name, time zone and currencies; most orders are in the first currency."""
 
     name: str
     time_zone: str
@@ -75,8 +75,8 @@ CACHED = (
 
 
 def chance_of(number: int, today: date) -> random.Random:
-    """Return the random numbers for this user's rows, which are used in the order in which the rows are made."""
-    return random.Random(f"{today} {number}")  # noqa: S311  # nothing is kept secret with it, and it must be repeatable
+    """Return the random number generator for this user's rows; the order in which rows are made must not change."""
+    return random.Random(f"{today} {number}")  # noqa: S311  # it protects no secrets, and it must be repeatable
 
 
 def email_of(number: int) -> str:
@@ -96,7 +96,7 @@ def user(number: int, _today: date, _chance: random.Random) -> Iterator[Row]:
 
 
 def orders(number: int, today: date, chance: random.Random) -> Iterator[Row]:
-    """Yield some orders for each day, by the weekday, most of them around the early afternoon."""
+    """Yield some orders for each day, their number depending on the weekday, most of them in the early afternoon."""
     usual = 1 + chance.random() * 4
     for day in _busy_days(number, today):
         for _ in range(round(usual * WEEKDAYS[day.weekday()] * (0.4 + chance.random() * 1.2))):

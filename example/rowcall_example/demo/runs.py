@@ -22,7 +22,7 @@ from rowcall_example.sql import Connection, fetch_all, fetch_value
 
 USERS = 20
 
-# It is due late enough that no reminder is sent for it; the same is true for the declined invoice.
+# This invoice and the declined one are due so late that no reminder is sent for them.
 CHARGED_INVOICE = "DEMO-001-4"
 
 USER = "SELECT id FROM example.users WHERE email = %(email)s"
@@ -37,7 +37,7 @@ Asked = tuple[str, dict[str, Any], str | None]
 def prepare(connection: Connection, folder: Path) -> Demo | None:
     """Add the demo's rows, and choose how to reach its services; return None if the database is in use.
 
-    On a later day, rows of today replace those of before, so that reports and reminders have something to say.
+    On a later day, new rows as of that day replace the old ones, so that reports and reminders have something to say.
     The folder keeps what must be the same at the next start.
     """
     try:
@@ -54,7 +54,7 @@ def prepare(connection: Connection, folder: Path) -> Demo | None:
         "ROWCALL_MAIL_FROM": f"{COMPANY} <billing@harbour-supplies.example>",
     }
     unset = {name: text for name, text in settings.items() if not os.environ.get(name, "").strip()}
-    # An empty ..._FILE variable hides one of the environment, which would conflict with the value.
+    # An empty ..._FILE variable hides the one in the environment, which would conflict with the value.
     return Demo(seeded, folder, port, unset | {f"{name}_FILE": "" for name in unset})
 
 
@@ -135,7 +135,7 @@ def _runs(connection: Connection, day: date, port: int) -> Iterator[Asked]:
         yield "charge_invoice", {"invoice_id": invoice["id"]}, None
     for name in ("steady", FLAKY.strip("-")):
         event = {"type": "day.begun", "data": {"day": today, "receiver": name}}
-        # The id contains the port, because on another port it is another event for another receiver.
+        # The id contains the port, because a receiver on another port needs an event of its own.
         event_id = f"demo-{today}-{port}-{name}"
         yield "deliver_webhook", {"event_id": event_id, "url": hooks_url(port), "body": event}, None
     yield "build_sales_report", {"date": yesterday}, None
@@ -157,7 +157,7 @@ def _signing_secret() -> str:
 
 
 def _kept_port(file: Path) -> int:
-    """Return the last port, which earlier runs refer to, or another one if it is in use."""
+    """Return the port of the last start, to which earlier runs refer, or another one if that port is in use."""
     try:
         port = _free_port(int(_kept(file, lambda: "0")))
     except OSError:

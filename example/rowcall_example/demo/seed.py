@@ -100,7 +100,7 @@ ON CONFLICT (name) DO NOTHING
 
 
 def seeded_on(connection: Connection) -> date | None:
-    """Return the day before which the demo's rows end; None if there are none."""
+    """Return the day as of which the demo's rows were made; None if there are none."""
     create_tables(connection)
     day: date | None = fetch_value(connection, SEEDED_ON)
     return day
@@ -110,7 +110,7 @@ def seed(connection: Connection, users: int, today: date | None = None, anew: bo
     """Add the demo's first users that do not exist yet, with everything they did; existing users do not change.
 
     With `anew`, the demo's rows are deleted first, so that all of them are made as of this day.
-    Refused if there are other users, because the demo's orders and invoices would count among theirs.
+    Raises DemoRefused if there are other users, because the demo's orders and invoices would count among theirs.
     """
     create_tables(connection)
     fetch_all(connection, LOCK_USERS)

@@ -1,7 +1,7 @@
-"""Documents: figures in, text and bytes out, without SQL and without network.
+"""Documents: figures in, text and bytes out, without SQL or network access.
 
 The same figures give the same bytes, in any thread: nothing here reads a clock, and only templates are shared.  The
-libraries for drawing and typesetting are imported by the first document, not at the worker's start.
+libraries for drawing and typesetting are imported with the first document, not when the worker starts.
 """
 
 from __future__ import annotations

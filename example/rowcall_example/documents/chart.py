@@ -51,7 +51,7 @@ Shape: TypeAlias = Box | Words
 
 @dataclass(frozen=True)
 class Drawing:
-    """Shapes, in the order of drawing, on a white background of this size."""
+    """Shapes, in the order in which they are drawn, on a white background of this size."""
 
     width: float
     height: float
@@ -60,7 +60,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Series:
-    """The values of the bars of one colour: a whole number, not below zero, for each label."""
+    """The values of the bars of one colour: a whole number, zero or more, for each label."""
 
     name: str
     colour: str
@@ -82,7 +82,7 @@ def bars(title: str, labels: Sequence[str], series: Sequence[Series], width: flo
 
 
 def scale(most: int) -> tuple[int, int]:
-    """Return a round step between grid lines, and the axis's upper end: at most MOST_STEPS steps, up to this value."""
+    """Return a round step between grid lines, and the axis's upper end: at most MOST_STEPS steps reach this value."""
     power = 1
     while True:
         for digit in (1, 2, 5):
@@ -118,7 +118,7 @@ def _groups(plot: Box, labels: Sequence[str], series: Sequence[Series], top: int
 
 
 def _size_for(texts: Sequence[str], slot: float) -> float:
-    """Return a size at which the longest text fits; a character is about 0.6 of it wide, and words need a gap."""
+    """Return a size at which the longest text fits; a character's width is about 0.6 of it, and texts need a gap."""
     return min(LABEL_SIZE, slot / (0.68 * max(map(len, texts))))
 
 

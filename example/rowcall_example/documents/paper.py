@@ -134,7 +134,7 @@ class Paper(FPDF):
                 self.text(left + shape.x - shift, upper + shape.y, shape.text)
 
     def width_of_one_in(self, number: int) -> float:
-        """Return the width of a drawing if this many fill the page side by side."""
+        """Return the width of each drawing if this many fill the width of the page."""
         return (self.epw - BESIDE * (number - 1)) / number
 
     def grid(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
@@ -172,7 +172,7 @@ class Paper(FPDF):
         self.line(self.l_margin, self.get_y(), self.w - self.r_margin, self.get_y())
 
     def _cell(self, text: str, left: float, upper: float, width: float, figures: bool, look: Look) -> None:
-        """Draw a cell: text is cut to its width, figures are made smaller."""
+        """Draw a cell: text is cut to the cell's width, and figures are made smaller to fit."""
         room = width - GAP
         self.style(look.size, look.colour, look.bold)
         if figures:

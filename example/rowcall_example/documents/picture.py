@@ -9,7 +9,8 @@ from PIL import Image, ImageDraw, ImageFont
 from rowcall_example.documents.chart import Box, Drawing, Words
 from rowcall_example.documents.fonts import BOLD, REGULAR
 
-# For screens with two pixels per point, on which an email shows it larger; drawn at twice that size, for smooth edges.
+# Three, because emails show the picture enlarged, often on screens with two pixels per point.  The picture is drawn at
+# twice that size, for smooth edges.
 PIXELS_PER_POINT = 3
 FINER = 2
 
@@ -38,7 +39,7 @@ def png(drawing: Drawing) -> bytes:
 
 
 class Canvas:
-    """An image that is drawn on in points."""
+    """An image to draw on, with coordinates in points."""
 
     def __init__(self, image: Image.Image, scale: int) -> None:
         self._draw = ImageDraw.Draw(image)
@@ -64,7 +65,7 @@ class Canvas:
 
     def _font(self, bold: bool, size: float) -> ImageFont.FreeTypeFont:
         if (bold, size) not in self._fonts:
-            # Basic layout, because the other one needs a library that may not be installed.
+            # Basic layout, because the alternative needs a library that may not be installed.
             self._fonts[bold, size] = ImageFont.truetype(
                 BOLD if bold else REGULAR, size * self._scale, layout_engine=ImageFont.Layout.BASIC
             )

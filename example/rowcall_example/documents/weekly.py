@@ -82,7 +82,7 @@ def counts(figures: WeeklyFigures) -> Iterator[Figure]:
 
 
 def amounts(figures: WeeklyFigures) -> Iterator[Figure]:
-    """Yield the sum of each currency in either week."""
+    """Yield the sums of both weeks in each currency that either has."""
     now, before = (
         {sales.currency: sales.amount_minor for sales in week.sales} for week in (figures.week, figures.before)
     )

@@ -8,7 +8,7 @@ from rowcall_example.documents.rendering import rendered
 from rowcall_example.documents.wording import counted, days_text
 from rowcall_example.queries import WeeklyFigures
 
-# Emails show it wider than it is drawn, so that its labels are as large as the email's small text.
+# Emails show the chart wider than it is drawn, so that its labels are as large as the email's small text.
 CHART_WIDTH = 392.0
 
 

@@ -36,7 +36,7 @@ def day_text(day: date) -> str:
 
 
 def days_text(first: date, last: date) -> str:
-    """Return 9–15 November 2026, with month and year twice only if they differ."""
+    """Return 9–15 November 2026, repeating month and year only if they differ."""
     if first.year != last.year:
         return f"{day_text(first)} – {day_text(last)}"
     if first.month != last.month:

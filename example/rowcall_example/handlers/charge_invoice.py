@@ -15,7 +15,7 @@ def charge_invoice(run: Run) -> dict[str, Any] | None:
     with run.step() as connection:
         invoice = invoice_with_user(connection, run.payload["invoice_id"])
         begun = {effect["state"] for effect in run.effects(connection)} - {"refused"}
-    # A charge that an earlier attempt has certainly made is handled below, with the invoice's current state.
+    # A charge that an earlier attempt is known to have made is handled below, with the invoice's current state.
     if invoice.status != "open" and "applied" not in begun:
         return _nothing_to_charge(invoice, may_be_charged=bool(begun))
     effect = run.effect(
@@ -36,7 +36,7 @@ def charge_invoice(run: Run) -> dict[str, Any] | None:
     with run.transaction(result) as connection:
         marked = mark_paid(connection, invoice.id, invoice.amount_minor, invoice.currency)
         charge = f"{effect.reference}: {invoice.amount_minor} {invoice.currency} minor units"
-        # If another run has charged it, it was paid with that run's charge.
+        # If another run charged the invoice, that charge paid it.
         if marked is Marked.ALREADY_PAID and effect.run_id == run.id:
             raise Permanent(
                 f"invoice {invoice.number} was paid twice: by the charge of this run ({charge}), and by another payment"

@@ -1,4 +1,4 @@
-"""cleanup_nightly: delete what has expired, in short batches that each count once."""
+"""cleanup_nightly: delete what has expired, in short batches, each of which is counted once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowcall_example.job_types import CLEANUP_NIGHTLY
 from rowcall_example.queries.cache import count_old_cache_entries, delete_old_cache_entries
 from rowcall_example.queries.sessions import count_expired_sessions, delete_expired_sessions
 
-# A batch is one transaction: a crash costs at most the last one, and its locks are short.
+# A batch is one transaction: a crash costs at most the last one, and locks are brief.
 BATCH = 1000
 
 # Progress is a share of what there is to delete; an exact count of more rows would take too long.

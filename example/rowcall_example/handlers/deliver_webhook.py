@@ -10,7 +10,7 @@ from rowcall_example.job_types import DELIVER_WEBHOOK
 
 @DELIVER_WEBHOOK.handler
 def deliver_webhook(run: Run) -> dict[str, Any]:
-    """Deliver it, with a new signature for each attempt."""
+    """Deliver the event, with a new signature for each attempt."""
     event_id, url, body = (run.payload[name] for name in ("event_id", "url", "body"))
 
     def deliver(_: object) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rowcall_example.queries.cache import refresh
 
 @REFRESH_CACHE.handler
 def refresh_cache(run: Run) -> None:
-    """Compute and store it, in the transaction that finishes the run."""
+    """Compute and store the value, in the transaction that finishes the run."""
     result: dict[str, Any] = {}
     with run.transaction(result) as connection:
         entry = refresh(connection, run.payload["name"])

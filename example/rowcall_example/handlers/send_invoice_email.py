@@ -13,7 +13,7 @@ from rowcall_example.queries.invoices import ReminderKind, invoice_with_user
 
 @SEND_INVOICE_EMAIL.handler
 def send_invoice_email(run: Run) -> dict[str, Any]:
-    """Send it, unless the invoice was paid or voided after the run was enqueued."""
+    """Send the reminder, unless the invoice was paid or voided after the run was enqueued."""
     invoice_id, kind = run.payload["invoice_id"], ReminderKind(run.payload["kind"])
     with run.step() as connection:
         invoice = invoice_with_user(connection, invoice_id)

@@ -86,7 +86,7 @@ def refresh(connection: Connection, name: str) -> CacheEntry:
 
 
 def refresh_statement(name: str) -> str:
-    """Return the statement that computes and stores it."""
+    """Return the statement that computes and stores the named value."""
     return f"""
 INSERT INTO example.cache_entries (name, value, expires_at)
 VALUES (%(name)s, ({COMPUTED[name].sql}), now() + %(holds)s)
@@ -102,6 +102,6 @@ def delete_old_cache_entries(connection: Connection, before: datetime, limit: in
 
 
 def count_old_cache_entries(connection: Connection, before: datetime, most: int) -> int:
-    """Return how many there are to delete, counting to `most` at most."""
+    """Return how many entries there are to delete, counting up to `most`."""
     counted: int = fetch_value(connection, COUNT_OLD, {"before": before, "most": most})
     return counted

@@ -97,7 +97,7 @@ def invoice_with_user(connection: Connection, invoice_id: int) -> Invoice:
 
 
 def mark_paid(connection: Connection, invoice_id: int, amount_minor: int, currency: str) -> Marked:
-    """Mark it as paid if it is open and has this amount; otherwise change nothing and return the reason."""
+    """Mark the invoice as paid if it is open and has this amount; otherwise change nothing and return the reason."""
     paid = fetch_one(
         connection, MARK_PAID, {"invoice_id": invoice_id, "amount_minor": amount_minor, "currency": currency}
     )

@@ -9,7 +9,7 @@ from datetime import date
 from rowcall_example.days import utc_day
 from rowcall_example.sql import Connection, Row, fetch_all
 
-# Customers after these are counted, but not named.
+# How many customers are named; the others are only counted.
 NAMED_CUSTOMERS = 500
 
 # Both statements read only the day's range of the index orders_day.
@@ -76,7 +76,7 @@ class CurrencySales:
 
     @property
     def amount_minor(self) -> int:
-        """Return their total amount."""
+        """Return the total amount of the orders."""
         return sum(hour.amount_minor for hour in self.hours)
 
 

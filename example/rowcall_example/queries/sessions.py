@@ -35,6 +35,6 @@ def delete_expired_sessions(connection: Connection, before: datetime, limit: int
 
 
 def count_expired_sessions(connection: Connection, before: datetime, most: int) -> int:
-    """Return how many there are to delete, counting to `most` at most."""
+    """Return how many sessions there are to delete, counting up to `most`."""
     counted: int = fetch_value(connection, COUNT_EXPIRED, {"before": before, "most": most})
     return counted

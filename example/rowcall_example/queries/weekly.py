@@ -68,7 +68,7 @@ class DayFigures:
 
 @dataclass(frozen=True)
 class Week:
-    """All its days, including those on which nothing happened."""
+    """All days of a week, including those on which nothing happened."""
 
     days: tuple[DayFigures, ...]
 
@@ -84,7 +84,7 @@ class Week:
 
     @property
     def minutes(self) -> int:
-        """Return the minutes of these sessions."""
+        """Return the total minutes of these sessions."""
         return sum(day.minutes for day in self.days)
 
     @property
@@ -119,7 +119,7 @@ class WeeklyFigures:
 
     @property
     def last(self) -> date:
-        """Return its last day."""
+        """Return the week's last day."""
         return self.week.days[-1].day
 
 

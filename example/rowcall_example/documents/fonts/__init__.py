@@ -24,7 +24,7 @@ def _glyphs() -> frozenset[int]:
 def drawable(text: str, otherwise: str) -> str:
     """Return the text if the font has all its characters, or else `otherwise`; pictures and PDFs have no other font.
 
-    Without this, a name in other letters would be a row of empty boxes; an address tells the reader more.
+    Without this, a name in another script would be a row of empty boxes; an address tells the reader more.
     """
     composed = unicodedata.normalize("NFC", text)
     if all(_can_set(sign) for sign in composed):
