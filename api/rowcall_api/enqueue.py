@@ -65,7 +65,7 @@ def enqueue_and_answer(
 
 
 def answer(run: Row, replayed: bool, own: bool = True) -> Answer:
-    """Return the response for a committed run; if it is replayed or not the caller's `own`, it may belong to others."""
+    """Return the response for a committed run; one that is replayed or not the caller's `own` may belong to others."""
     log().info(LogEvent.RUN_ENQUEUED, run_id=run["id"], job_type=run["job_type"], replayed=replayed)
     run = run if own and not replayed else shown(run, PartialRunSchema)
     location = {"Location": f"/v1/runs/{run['id']}"}

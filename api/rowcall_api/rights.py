@@ -35,7 +35,7 @@ TELLING = {"payload", "key", "error_type", "created_by"}
 def must_be_allowed_to_enqueue(
     connection: Connection, job_type: str, queue: str | None = None, priority: int | None = None
 ) -> None:
-    """Refuse a run that this key may not enqueue: directly, as a clone, through a definition or through an app's route.
+    """Refuse a run that this key may not enqueue, whether directly, as a clone, by a definition or by an app's route.
 
     Only operators may create queues, because each queue adds work to the claim and to /metrics.
     """

@@ -18,8 +18,8 @@ LEFT, RIGHT, TOP, BOTTOM = 50, 8, 12, 24
 # The number of time labels below a chart.
 TICKS = 4
 
-# The outcomes of attempts that are drawn, in one colour per group; released and snoozed attempts neither succeeded nor
-# failed.
+# The outcomes of attempts that are drawn, in one colour per group; released and snoozed attempts are left out, because
+# they neither succeeded nor failed.
 GOOD, BAD = ("succeeded",), ("failed", "dead")
 
 

@@ -87,7 +87,7 @@ def page_limit() -> fields.Integer:
 
 
 def page_order(first: Order = Order.DESC) -> fields.Enum[Order]:
-    """Return the field for the order of a list; by default, it begins with the newest entry, or as `first` says."""
+    """Return the field for the order of a list, whose default is `first`."""
     return fields.Enum(
         Order,
         by_value=True,

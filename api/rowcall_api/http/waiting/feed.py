@@ -35,7 +35,7 @@ KEPT_MOST = 20_000
 # Two processes that read at the same time may see transactions in different orders.
 MARGIN = timedelta(seconds=2)
 
-# After this long without events, a client gets a new id: its id never becomes too old, and no proxy disconnects.
+# After this long without events, a client gets a new id: its id never becomes too old, and no proxy disconnects it.
 QUIET_SECONDS = 15.0
 
 # The most unsent text that is kept for a client.

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from rowcall.base.errors import TooManyWaiting
 
-# Begins to watch for an event; calls its argument, in any thread, when the event happens.  Returns what ends watching.
+# Begins to watch for an event; calls its argument, in any thread, when the event happens.  Returns how to end this.
 Begin: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
 
 
