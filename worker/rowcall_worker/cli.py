@@ -88,7 +88,7 @@ def run_command(processes: int, metrics_port: int | None, **options: Any) -> Non
 
 
 def _port_of(number: int, metrics_port: int | None) -> list[str]:
-    """Return the option with which a process of several serves its metrics: each needs a port of its own."""
+    """Return the option for the metrics port of one of several processes, each of which needs its own port."""
     first = settings.read().worker_metrics_port if metrics_port is None else metrics_port
     if first is None:
         return []
@@ -172,7 +172,7 @@ def _metrics(worker: Worker, chosen: Settings, metrics_port: int | None) -> Abst
 
 
 def _warn_of_unserved(url: str, chosen: Settings) -> None:
-    """Warn of the runs of an app that this worker does not know: its line in the crontab lacks ROWCALL_APP."""
+    """Warn of due runs that no live worker serves, perhaps because a line in the crontab lacks ROWCALL_APP."""
     with internal_transaction(url) as connection:
         rows = unserved(connection, silence(chosen.heartbeat))
     if rows:

@@ -1,4 +1,4 @@
-"""The connections of handlers: each handler thread keeps one for all its runs while it is in its original state."""
+"""The connections of handlers: each handler thread keeps one for all its runs, unless its settings were changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # How long an effect waits for a lock, such as that of the same effect in another run.
 LOCK_SECONDS = 5.0
 
-# A connection that idled for longer is replaced: a firewall may have dropped it, and the next run would notice.
+# A connection that was idle for longer is replaced: a firewall may have dropped it, and the next run would fail.
 IDLE_SECONDS = 30.0
 
 INTERNAL = patient_prologue(LOCK_SECONDS)
@@ -32,8 +32,9 @@ INTERNAL = patient_prologue(LOCK_SECONDS)
 class Connections:
     """The database connections of one process's handlers.
 
-    A thread that is already in a transaction, and a handler's own thread, get another connection, which is closed after
-    use.  A process that a handler forked gets new connections, because those of its parent belong to the parent.
+    A thread that is already in a transaction gets another connection, and so does a thread that a handler started.  Such
+    a connection is closed after use.  A process that a handler forked gets new connections, because those of its parent
+    belong to the parent.
     """
 
     def __init__(self, url: str, answers: Answers, patience: float = ANSWER_SECONDS) -> None:
@@ -55,7 +56,7 @@ class Connections:
 
     @contextmanager
     def sqlalchemy_transaction(self) -> Iterator[tuple[WatchedConnection, sqlalchemy.Connection]]:
-        """Open the same transaction with an SQLAlchemy connection."""
+        """Open a transaction as `transaction` does, and wrap its connection for SQLAlchemy."""
         from rowcall_worker.attempt.sqlalchemy_session import connected
 
         with (
@@ -68,13 +69,13 @@ class Connections:
 
     @contextmanager
     def internal_transaction(self) -> Iterator[WatchedConnection]:
-        """Open a transaction for Rowcall's statements alone."""
+        """Open a transaction for Rowcall's own statements only."""
         with self._borrowed(INTERNAL) as connection, committed(connection):
             yield connection
 
     @contextmanager
     def _borrowed(self, prologue: str | None) -> Iterator[WatchedConnection]:
-        """Yield the connection that the thread keeps, unless it is in use; otherwise a new one, to keep later."""
+        """Yield the thread's kept connection or, if that is in use, a new one, which the thread may keep later."""
         connection = self._kept() or self._connect()
         connection.prologue = prologue
         try:
@@ -116,7 +117,7 @@ class Connections:
 
 
 def _was_ended(connection: WatchedConnection) -> bool:
-    """Return whether the server has closed it: then data can be read though nothing was sent."""
+    """Return whether the server has closed the connection, which makes it readable although nothing was sent."""
     with selectors.PollSelector() as selector:
         selector.register(connection, selectors.EVENT_READ)
         return bool(selector.select(0))
@@ -135,7 +136,7 @@ def _forgets(connection: WatchedConnection) -> bool:
 
 
 def _as_made(connection: WatchedConnection) -> bool:
-    """Return whether no transaction is open on it and its settings are unchanged."""
+    """Return whether the connection is open, outside any transaction, and has its original settings."""
     return (
         not connection.closed
         and connection.info.transaction_status == TRANSACTION_STATUS_IDLE

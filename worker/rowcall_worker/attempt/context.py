@@ -1,4 +1,4 @@
-"""The argument of a handler: its run.  Every write through it needs the lease."""
+"""The argument of a handler: its run.  Every write through the run requires the lease."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Wanted = TypeVar("Wanted")
 class Resources:
     """Resources that all runs of a worker share.
 
-    `horizon` is how many seconds the payment provider remembers keys; `leases` has the lease of each job type in
-    seconds.
+    `horizon` is how many seconds the payment provider remembers keys; `leases` maps each job type to the length of its
+    lease in seconds.
     """
 
     connections: Connections
@@ -42,7 +42,7 @@ class Resources:
 
 STEP, TRANSACTION = "run.step()", "run.transaction()"
 
-# The block that this thread of a handler is in.
+# The name of the block that this thread of a handler is in.
 _BLOCK: ContextVar[str | None] = ContextVar("rowcall_block", default=None)
 
 
@@ -95,7 +95,7 @@ class Run:
     def check(self) -> None:
         """Raise an error if there is no point in continuing; a long handler calls this between its steps.
 
-        CancelRequested if an operator asked for it; LeaseLost if the run no longer belongs to this worker.
+        Raises CancelRequested if an operator asked to cancel the run, LeaseLost if it no longer belongs to this worker.
         """
         self._check_lease()
         if self._in_flight.cancel_requested:
@@ -118,7 +118,7 @@ class Run:
     ) -> Effect:
         """Perform an external side effect once: `perform` is called with the effect, unless it has happened already.
 
-        `key` identifies what may happen once; if a kind's key has several columns, it is a mapping.
+        `key` identifies what may happen only once; it is a mapping if the kind's key has several columns.
         `content` identifies the effect together with the key, so that another effect with the same key is refused:
         facts such as the template and the recipient, and nothing that may differ when the run is retried.  `details`
         are stored in the table's own columns, for people.  `perform` returns the provider's reference.
@@ -165,7 +165,7 @@ class Run:
     def step(self, *, as_: Callable[..., Any] | None = None) -> Iterator[Any]:
         """Open a short transaction before the end of the run; it commits only if the lease holds.
 
-        `as_` is that of `transaction`.
+        `as_` has the same meaning as in `transaction`.
         """
         asked_at, seconds = 0.0, self._resources.leases[self.job_type]
 
@@ -176,7 +176,7 @@ class Run:
 
         with self._block(as_, renewed, STEP) as held:
             yield held
-        # Only now, because an uncommitted write renews nothing.
+        # Only now, because the lease is not renewed until the write is committed.
         self._in_flight.renewed(asked_at + seconds)
 
     def saved(self) -> Any:
@@ -197,12 +197,11 @@ class Run:
     def transaction(self, result: Any = None, *, as_: Callable[..., Any] | None = None) -> Iterator[Any]:
         """Commit the handler's own database work and the run's success together, or neither.
 
-        The handler ends with this block.  `result` becomes the run's result, as it is at the end of the block; the
-        handler's return value is ignored.  If the lease was lost, everything in the block is rolled back and LeaseLost
-        is raised.
+        The handler ends with this block.  The run's result is `result` as it is at the end of the block; the handler's
+        return value is ignored.  If the lease was lost, everything in the block is rolled back and LeaseLost is raised.
 
-        The block gets a psycopg2 connection.  With `as_=Session` it gets an SQLAlchemy session, of this class or of any
-        given subclass or sessionmaker; with `as_=sqlalchemy.Connection`, an SQLAlchemy connection.
+        The block gets a psycopg2 connection.  With `as_=Session`, a subclass of it or a sessionmaker, the block gets an
+        SQLAlchemy session; with `as_=sqlalchemy.Connection`, it gets an SQLAlchemy connection.
         """
 
         def succeeded(connection: PgConnection) -> bool:
@@ -223,7 +222,7 @@ class Run:
 
     @contextmanager
     def _within(self, name: str) -> Iterator[None]:
-        """Refuse run.transaction() within another block, which would be rolled back after the run has succeeded."""
+        """Refuse run.transaction() within another block, which would roll back although the run has succeeded."""
         outer = _BLOCK.get()
         if outer is not None and name == TRANSACTION:
             raise Permanent(f"the handler called {name} within {outer}: end that block first, or use its connection")

@@ -57,9 +57,9 @@ def perform_once(
     details: Mapping[str, Any] | None = None,
     horizon: float,
 ) -> Effect:
-    """Perform an effect unless it has happened; return it as it was recorded, now or earlier.
+    """Perform an effect unless it has already happened; return it as recorded, now or earlier.
 
-    Each `transaction` is short, and none is open during the call to the outside.
+    Each `transaction` is short, and none is open during the external call.
     """
     attributes = {"rowcall.effect.kind": kind.name, "rowcall.effect.policy": str(kind.policy)}
     with tracing.span(f"effect {kind.name}", "CLIENT", attributes=attributes) as span:
@@ -109,7 +109,7 @@ def _perform_once(
             transaction, check_lease, lambda connection: effects.applied(connection, lease, effect, reference, learned)
         )
     except LeaseLost as lost:
-        # It happened and is in no table: the operator needs the reference to find it.
+        # The effect happened and is in no table: the operator needs the reference to find it.
         log().error(LogEvent.EFFECT_UNRECORDED, kind=kind.name, key=dict(effect.key), reference=reference)
         happened = f"it happened, with the reference {reference!r}, and could not be recorded before the lease ended"
         raise _refusal(Decision.AMBIGUOUS, effect, happened) from lost
@@ -129,24 +129,24 @@ def _check(kind: Kind, perform: object) -> None:
 def until_recorded(
     transaction: Transaction, check_lease: Callable[[], None], write: Callable[[PgConnection], Recorded]
 ) -> Recorded:
-    """Write in a transaction; repeat it until the database confirms it, or the lease is over."""
+    """Write in a transaction; repeat this until the database confirms the commit or the lease is over."""
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
             with transaction() as connection:
                 return write(connection)
         except (psycopg2.Error, DatabaseUnreachable) as error:
-            # It may or may not have been recorded; every write here can be repeated.
+            # The write may or may not have been committed; every write here can be repeated.
             if not (is_outage(error) or is_passing(error)):
                 raise
             check_lease()
-            time.sleep(pause)  # nothing tells when the database is back
+            time.sleep(pause)  # nothing signals that the database is back
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
 @dataclass
 class Asking:
-    """One request to the ledger; it is repeated when its commit is in doubt."""
+    """One request to the ledger, which is repeated if its commit is in doubt."""
 
     lease: Lease
     kind: Kind
@@ -157,7 +157,7 @@ class Asking:
     allowed: Effect | None = None
 
     def begin(self, connection: PgConnection) -> tuple[Decision, Effect]:
-        """Ask the ledger. If the request is repeated, it may perform the effect that the first was allowed to."""
+        """Ask the ledger.  A repeated request may still perform the effect that the first one was allowed to."""
         decision, effect = effects.begin(
             connection,
             self.lease,

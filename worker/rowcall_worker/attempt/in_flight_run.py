@@ -10,7 +10,7 @@ from rowcall.queue import Claimed, Lease, LogLine
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.attempt.run_log import LogBuffer
 
-# Held while a run gets its log: two of its threads may log their first line at once.
+# Held while a run gets its log: two of its threads may log their first line at the same time.
 _BEGINS = threading.Lock()
 
 
@@ -64,18 +64,18 @@ class InFlightRun:
 
     @property
     def seconds(self) -> float | None:
-        """How long its handler has worked, until its end; None if no thread has begun it."""
+        """How long its handler has been running, or ran until it ended; None if no thread has begun the run."""
         if self.begun_at is None:
             return None
         return (elapsed() if self.ended_at is None else self.ended_at) - self.begun_at
 
     def begin_log(self) -> LogBuffer:
-        """Return where the lines of this attempt wait to be written."""
+        """Return the buffer in which the lines of this attempt wait to be written."""
         with _BEGINS:
             self.log = self.log or LogBuffer()
             return self.log
 
     @property
     def unwritten(self) -> Sequence[LogLine]:
-        """The lines of its log that are not written yet."""
+        """The lines of the run's log that are not written yet."""
         return () if self.log is None else self.log.unwritten

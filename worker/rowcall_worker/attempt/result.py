@@ -25,7 +25,7 @@ STACK_CHARACTERS = 8000
 
 @dataclass(frozen=True, slots=True)
 class AttemptError:
-    """The event to write, and why. Without an event the lease is lost, and nothing may be written."""
+    """The event to write, and why.  No event means that the lease is lost, and nothing may be written."""
 
     event: Event | None
     failure: Failure
@@ -33,7 +33,7 @@ class AttemptError:
     until: datetime | None = None
 
     def packed(self) -> dict[str, Any]:
-        """The error in a form for JSON."""
+        """The error as JSON-compatible data."""
         return {**asdict(self), "until": self.until and self.until.isoformat()}
 
     @classmethod
@@ -64,7 +64,7 @@ class AttemptResult:
         return cls(error=error_of(error))
 
     def packed(self) -> dict[str, Any]:
-        """The result in a form for JSON."""
+        """The result as JSON-compatible data."""
         return {"value": self.value, "error": self.error and self.error.packed(), "finished": self.finished}
 
     @classmethod
@@ -95,7 +95,7 @@ def error_of(error: BaseException) -> AttemptError:
 
 
 def failure_of(error: BaseException, stack: str | None = None) -> Failure:
-    """The part of an error that is stored: short and safe to show. The stack is its own, unless one is given."""
+    """The part of an error that is stored: short and safe to show. The stack is the error's own unless one is given."""
     name = error.kind if isinstance(error, errors.ChildDied) else _type_name(error)
     return Failure(
         (_redacted(message_of(error)[:SEARCHED_CHARACTERS]) or name)[:ERROR_CHARACTERS],
@@ -120,7 +120,7 @@ def _type_name(error: BaseException) -> str:
 
 
 def _stack(error: BaseException) -> str:
-    """The stack, without messages that cannot be read."""
+    """The stack; without the messages if they cannot be formatted."""
     try:
         return "".join(traceback.format_exception(error))
     except BaseException:
@@ -128,7 +128,7 @@ def _stack(error: BaseException) -> str:
 
 
 def _redacted(text: str) -> str:
-    """The text without secrets; empty if there is no memory for the search."""
+    """The text without secrets; empty if it cannot be searched, for example for lack of memory."""
     try:
         return fit_to_keep(text)
     except Exception:

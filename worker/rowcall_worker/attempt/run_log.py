@@ -19,7 +19,7 @@ from rowcall.queue.run_log import BYTES_MOST, LINES_MOST
 MESSAGE_CHARACTERS = 2000
 TRACEBACK_CHARACTERS = 6000
 
-# Where a record keeps the fields of its line.
+# The attribute of a log record that has the fields of its line.
 FIELDS = "rowcall_fields"
 
 # The standard levels, the highest first, and those of Rowcall's log.
@@ -35,7 +35,7 @@ class LogBuffer:
         self._lines: deque[LogLine] = deque()
         self._bytes = self._count = 0
         self._lock = threading.Lock()
-        # A process that the handler forked has a copy, which nobody writes.
+        # A process that the handler forked has a copy of the buffer, whose lines nobody writes.
         self._process = os.getpid()
 
     def add(self, level: str, text: str) -> None:
@@ -64,7 +64,7 @@ class LogBuffer:
 
     @property
     def unwritten(self) -> list[LogLine]:
-        """The lines that are left to write."""
+        """The lines that are still to be written."""
         with self._lock:
             return list(self._lines)
 
@@ -144,7 +144,7 @@ class RunLog(logging.Logger):
         **fields: object,
     ) -> None:
         extra = {**(extra or {}), FIELDS: {**(extra or {}), **fields}}
-        # The caller is behind this method and the one that it called.
+        # Skip two frames, of this method and of the one that called it, to reach the handler's line.
         super()._log(level, msg, args, exc_info, extra, stack_info, stacklevel + 2)
 
     def callHandlers(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library calls it so

@@ -68,13 +68,13 @@ class Runner:
         context = Run(run, self.resources)
         enqueues = PARENT.set(context.id)
         try:
-            # The run may have waited here for long, for example in a frozen process: do not begin a lost or cancelled
-            # run.
+            # The run may have waited here for a long time, for example in a frozen process: do not begin a lost or
+            # cancelled run.
             context.check()
             value = self.handlers[job_type](context)
             if context.finished:
                 return AttemptResult(finished=True)
-            # Refuse for one run what the database would refuse together with a whole batch.
+            # Check the value here, because the database would refuse the whole batch of results with it.
             text = None if value is None else kept_text(value, f"the handler of {job_type} returned")
             return AttemptResult(text)
         except BaseException as error:

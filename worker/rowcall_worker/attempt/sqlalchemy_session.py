@@ -19,7 +19,7 @@ from rowcall.base.watched import WatchedConnection
 
 Wanted = TypeVar("Wanted")
 
-# As many as SQLAlchemy's own commit makes before it treats the hooks as endless.
+# As many flushes as SQLAlchemy's own commit makes before it gives up on hooks that keep adding changes.
 FLUSHES_MOST = 100
 
 # What `as_` may be.
@@ -39,7 +39,7 @@ def connected(connection: WatchedConnection) -> Iterator[Connection]:
         yield held
     finally:
         connection.string_types.clear()
-        with suppress(Exception):  # our transaction has ended, so there is nothing that this could lose
+        with suppress(Exception):  # our transaction has ended, so nothing can be lost
             held.close()
 
 
@@ -48,11 +48,11 @@ def _prepare(connection: WatchedConnection) -> None:
     connection.engine = sqlalchemy.create_engine(
         "postgresql+psycopg2://",
         creator=lambda: connection,
-        # It never closes the connection.
+        # This pool never closes the connection.
         poolclass=sqlalchemy.StaticPool,
         pool_reset_on_return=None,
         hide_parameters=True,
-        # SQLAlchemy would look for a type that the app may not have, with operators that depend on the search_path.
+        # Otherwise SQLAlchemy looks up a type that the app may not have, with operators that depend on search_path.
         use_native_hstore=False,
     )
     connection.engine.connect().close()
@@ -60,7 +60,7 @@ def _prepare(connection: WatchedConnection) -> None:
 
 
 def _made(as_: Callable[..., Any], held: Connection) -> Session:
-    """Return the session that `as_` makes; if it makes none, the error is permanent."""
+    """Return the session that `as_` makes; raise Permanent if it makes none."""
     try:
         session = as_(bind=held, join_transaction_mode="create_savepoint")
     except TypeError as error:
@@ -72,13 +72,13 @@ def _made(as_: Callable[..., Any], held: Connection) -> Session:
 
 @contextmanager
 def session_on(held: Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]:
-    """The object that `as_` makes of the connection; a session is flushed at the end of the block."""
+    """Yield the object that `as_` makes from the connection; a session is flushed at the end of the block."""
     if as_ is Connection:
         wanted: Any = held
         yield wanted
         return
     held.begin()
-    # In a savepoint: a flush that fails rolls back the session's work, but not the transaction, which we end.
+    # In a savepoint: a flush that fails rolls back the session's work, but not the transaction, which we end ourselves.
     session: Any = _made(as_, held)
     refusals = Refusals(session, held)
     try:
@@ -89,9 +89,9 @@ def session_on(held: Connection, as_: Callable[..., Wanted]) -> Iterator[Wanted]
         with suppress(Exception):  # what ended the block is the error to report
             session.close()
         raise
-    session.expunge_all()  # its objects can be read after the block
+    session.expunge_all()  # so that its objects can be read after the block
     refusals.end()
-    session.commit()  # of the savepoint
+    session.commit()  # releases the savepoint
     session.close()
 
 
@@ -107,7 +107,7 @@ def _flush(session: Session) -> None:
 
 
 class Refusals:
-    """Keep a handler from ending the transaction through its session, and the session from leaving our connection.
+    """Keep a handler from ending the transaction through its session, and the session from using another connection.
 
     A rollback only undoes a savepoint.  Closing the session would roll back its work too, and the run would succeed
     without it.
@@ -127,7 +127,7 @@ class Refusals:
             sqlalchemy.event.listen(session, name, listener)
 
     def end(self) -> None:
-        """Allow the session to be ended, by us."""
+        """Stop refusing, so that we can end the session."""
         for name, listener in self._listeners.items():
             sqlalchemy.event.remove(self._session, name, listener)
 
@@ -145,7 +145,7 @@ class Refusals:
             raise _refused("commit()", "`with session.begin():`", "; session.flush() sends what is pending")
 
     def _note_rollback(self, session: Session) -> None:
-        # A nested rollback leaves the rest of the session's work to be kept.
+        # A nested rollback does not undo the rest of the session's work.
         if not session.in_nested_transaction():
             self._rolled_back = True
 

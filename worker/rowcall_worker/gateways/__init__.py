@@ -1,6 +1,6 @@
 """Gateways: what handlers use as `run.gateways`, each loaded at its first use.
 
-A worker that cron wakes each minute uses none most of the time, and their dependencies (TLS, HTTP, mail) load slowly.
+A worker that cron starts every minute usually needs none of them, and their dependencies (TLS, HTTP, mail) load slowly.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Attachment", "Charge", "Gateways", "Written", "endpoint_secret"]
 
-# Who writes the emails that only become files.
+# The sender of emails that are only written to files.
 NOBODY = Mailbox("rowcall@localhost", "Rowcall")
 
 
 class Gateways:
-    """Mail, webhooks, payments and files, as the settings have them.
+    """Mail, webhooks, payments and files, as configured by the settings.
 
-    A gateway whose settings are missing says so when it is used, so that a worker starts without those it never needs.
+    A gateway whose settings are missing reports this only when it is used, so that a worker can start without settings
+    that it never needs.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -38,7 +39,7 @@ class Gateways:
 
     @cached_property
     def mail(self) -> Mail:
-        """Sends emails; without ROWCALL_SMTP_URL they become files."""
+        """Sends emails; without ROWCALL_SMTP_URL, writes them to files."""
         settings = self._settings
         if settings.smtp is None:
             from rowcall_worker.gateways.mail import MailFolder
@@ -65,7 +66,7 @@ class Gateways:
 
     @cached_property
     def alerts(self) -> Alerts:
-        """Tells the receivers of alerts."""
+        """Sends alerts to their receivers."""
         from rowcall_worker.gateways.alerts import Alerts
 
         return Alerts(self._settings, self.mail)
@@ -94,5 +95,5 @@ class Gateways:
 
     @cached_property
     def archive(self) -> Files:
-        """Keeps the runs that are pruned."""
+        """Archives the runs that are pruned."""
         return Files(self._settings.archive_folder)

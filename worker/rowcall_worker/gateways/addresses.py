@@ -12,7 +12,7 @@ from rowcall_worker.gateways.sockets import Address
 
 LOOPBACK = "loopback"
 
-# IANA's registries of special addresses, and one that a cloud keeps for its own service outside of them.
+# The special addresses in IANA's registries, and one outside them that a cloud uses for a service of its own.
 SPECIAL: dict[IPv4Network | IPv6Network, str] = {
     ip_network(network): meaning
     for network, meaning in {
@@ -55,7 +55,7 @@ PUBLIC_IPV6 = ip_network("2000::/3")
 
 
 def meaning_of(address: Address) -> str | None:
-    """The kind of an address that is not public."""
+    """The kind of an address that is not public; None if it is public."""
     for network, meaning in SPECIAL.items():
         if address in network:
             return meaning

@@ -18,7 +18,7 @@ MENTIONS = re.compile("@(?=(?:all|channel|everyone|here)\\b)")
 
 
 class Alerts:
-    """Sends messages of incidents to their receivers."""
+    """Sends messages about incidents to their receivers."""
 
     def __init__(self, settings: Settings, mail: Mail) -> None:
         self.environment = settings.environment

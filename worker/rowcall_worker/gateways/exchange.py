@@ -1,8 +1,8 @@
-"""One HTTP exchange: a request to an address that was chosen before, and its answer.
+"""One HTTP exchange: a request to an address that was chosen beforehand, and its answer.
 
 The standard library's client is enough, and predictable: it follows no redirect, reads no proxy from the environment,
-retries nothing, decompresses nothing, and takes a connection that was made for it.  (urllib3 has retries, redirects and
-a pool, which would have to be switched off, and its timeouts start again with every byte.)
+retries nothing, decompresses nothing, and accepts a connection that was opened for it.  (urllib3 has retries, redirects
+and a pool, which would have to be switched off, and its timeouts restart with every byte.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rowcall.base.errors import OutcomeUnknown, Unavailable
 from rowcall_worker.gateways.sockets import Address, Deadline, connect, secure
 from rowcall_worker.gateways.words import describe
 
-# No server may put a run off for longer than this.
+# No server may postpone a run for longer than this.
 LONGEST_RETRY_AFTER_SECONDS = 86400.0
 
 
@@ -64,8 +64,8 @@ def exchange(
 ) -> Iterator[Answer]:
     """Send the request and yield its answer, which can be read until the end of the block.
 
-    Raises Unavailable if the request was not sent completely, so the other side can do nothing with it, and
-    OutcomeUnknown if it was and no answer arrived.
+    Raises Unavailable if the request was not sent completely, so that the other side cannot have acted on it, and
+    OutcomeUnknown if it was sent completely and no answer arrived.
     """
     try:
         connection = http.client.HTTPConnection(url.host, url.port)

@@ -1,8 +1,8 @@
 """An email as bytes: the headers are written here, the body by the standard library.
 
-The head holds what others have typed (names, subjects), and the standard library's way of folding it has lost quotes
-and let lines break in several versions of Python that are in use.  So its few lines are made here: plain ASCII where
-the text is, encoded words of fixed length where it is not.
+The headers contain what others have typed (names, subjects), and in several versions of Python that are in use, the
+standard library has lost quotes or allowed line breaks when it folded them.  So the few headers are written here: ASCII
+text is left plain, and other text becomes encoded words of fixed length.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Letter:
 
     @property
     def international(self) -> bool:
-        """Whether only servers that know SMTPUTF8 can take it."""
+        """Whether only servers that support SMTPUTF8 can accept the email."""
         return not (self.sender + self.recipient).isascii()
 
 
@@ -60,7 +60,7 @@ def compose(
     attachments: Sequence[Attachment],
     message_id: str,
 ) -> Letter:
-    """A letter to one person.  Unusable names the field that an email cannot have."""
+    """A letter to one person; raises Unusable, which names the field, for a value that an email cannot have."""
     recipient = _recipient(to, name)
     if not re.fullmatch(r"<[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,150}@[A-Za-z0-9.-]{1,100}>", message_id):
         raise Unusable(f"the message_id {message_id!r} must look like <name@domain>")
@@ -138,7 +138,7 @@ def _paragraphs(field: str, text: str) -> str:
 
 
 def _mailbox(mailbox: Mailbox) -> str:
-    """Return name and address.  Only a name of letters, digits and spaces is safe without encoding."""
+    """The name and the address.  Only a name that consists of letters, digits and spaces is safe without encoding."""
     if not mailbox.name:
         return mailbox.address
     plain = re.fullmatch(r"[A-Za-z0-9]+( [A-Za-z0-9]+)*", mailbox.name) and len(mailbox.name) <= 60
@@ -146,7 +146,7 @@ def _mailbox(mailbox: Mailbox) -> str:
 
 
 def _words(text: str) -> str:
-    """Free text; what looks like an encoded word, or is too long for a line, is encoded too."""
+    """Free text for a header; ASCII text that looks like an encoded word, or is too long for a line, is encoded too."""
     plain = re.fullmatch(r"[ -~]{0,60}", text) and "=?" not in text and text == text.strip()
     return text if plain else _encoded(text)
 
@@ -157,7 +157,7 @@ def _encoded(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[bytes]:
-    """Pieces of the text; none ends inside a character."""
+    """Pieces of the text as bytes; no piece ends in the middle of a character."""
     piece = b""
     for letter in text:
         if len(piece) + len(letter.encode()) > ENCODED_BYTES:

@@ -17,7 +17,7 @@ from rowcall_worker.gateways.exchange import Answer, exchange
 from rowcall_worker.gateways.sockets import Deadline, resolve, trusting_the_system
 from rowcall_worker.gateways.words import describe, excerpt
 
-# The provider waits for banks; the total time is a setting.
+# Long, because the provider waits for banks; the total time is a setting.
 STEP_SECONDS = 60.0
 
 ANSWER_BYTES = 1 << 20
@@ -103,7 +103,7 @@ def _read(body: bytes, amount: int, currency: str) -> Charge:
 
 
 def _charge(told: Any) -> Charge:
-    """The charge in an answer; various errors if there is none."""
+    """The charge in an answer; raises one of various errors if there is none."""
     # The amount received is a separate field, and may be less than the amount to pay.
     received = told["status"] == "succeeded" and "amount_received" in told
     charge = Charge(
@@ -115,7 +115,7 @@ def _charge(told: Any) -> Charge:
 
 
 def _refuse(answer: Answer, body: bytes, idempotency_key: str) -> NoReturn:
-    """Raise the error that an unsuccessful answer stands for."""
+    """Raise the error that corresponds to an unsuccessful answer."""
     status = answer.status
     error = _error(body)
     told = f"the payment provider answered {status}: {error.get('message') or excerpt(body) or 'an empty body'}"

@@ -1,4 +1,4 @@
-"""Mail by SMTP: one connection for each email, in steps that know whether the server has accepted it."""
+"""Mail by SMTP: one connection for each email; every step knows whether the server may have accepted the email."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP_SECONDS = 30.0
 # The server has the email; do not wait for its goodbye.
 GOODBYE_SECONDS = 1.0
 
-# The reply that the whole email was accepted.
+# The reply that says that the whole email was accepted.
 TAKEN = set(range(200, 300))
 
 # Refusals of our login, not of the email: they end when ROWCALL_SMTP_URL is corrected.
@@ -45,7 +45,7 @@ class SmtpMail(Mail):
     def _deliver(self, letter: Letter) -> str:
         """Deliver the email. Until the final dot is sent, nothing has happened; after it, the email may be on its way.
 
-        The errors of smtplib are OSErrors, except ValueErrors for unreadable answers.
+        All errors of smtplib are OSErrors, except the ValueErrors that it raises for unreadable answers.
         """
         deadline = Deadline(self._timeout, STEP_SECONDS)
         try:
@@ -114,7 +114,7 @@ class SmtpMail(Mail):
             ) from None
 
     def _hand_over(self, smtp: smtplib.SMTP, letter: Letter) -> None:
-        """Send envelope and content; the server has the email once its last line, a dot, was sent."""
+        """Send the envelope and the content; the server has the email once its last line, a dot, has been sent."""
         options = ""
         if letter.international:
             if not smtp.has_extn("smtputf8"):
@@ -139,7 +139,7 @@ def _expect(
     refusal: type[GatewayError] = Refused,
     nonsense: type[GatewayError] = Unavailable,
 ) -> None:
-    """Raise the error that an unexpected reply stands for: 4xx later, 5xx never, and anything else is not SMTP."""
+    """Raise the error for an unexpected reply: 4xx means try later, 5xx never, and anything else is not SMTP."""
     code, told = reply
     if code in expected:
         return

@@ -1,7 +1,7 @@
 """Connections with one time limit for the whole exchange, however slowly the other side sends.
 
-A timeout of Python's sockets starts again with every byte. Here each step waits for the rest of the whole at most, and
-no longer than a step may take.
+A timeout of Python's sockets restarts with every byte.  Here each step waits at most for the rest of the total time,
+and no longer than one step may take.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from rowcall.base.clock import elapsed
 
-# As much as even a slow line takes within a step.
+# As much as even a slow line can send within one step.
 PIECE_BYTES = 1 << 16
 
 Address = IPv4Address | IPv6Address
@@ -42,7 +42,7 @@ class Deadline:
         self.step = self.total
 
     def shorten(self, seconds: float) -> None:
-        """Set a shorter limit for all further steps together."""
+        """Set a shorter limit for all remaining steps together."""
         self._until = min(self._until, elapsed() + seconds)
 
 
@@ -74,13 +74,13 @@ class TimedTLSSocket(ssl.SSLSocket):
         return super().recv_into(*args, **kwargs)
 
     def send(self, *args: Any, **kwargs: Any) -> int:
-        """Send one piece of the data of sendall."""
+        """Send one piece of the data that sendall was given."""
         self.settimeout(self.deadline.left())
         return super().send(*args, **kwargs)
 
 
 def trusting_the_system() -> ssl.SSLContext:
-    """A context that checks certificates and names, against the authorities of the system or SSL_CERT_FILE."""
+    """A context that checks host names, and certificates against the authorities of the system or SSL_CERT_FILE."""
     context = ssl.create_default_context()
     context.sslsocket_class = TimedTLSSocket
     return context

@@ -1,8 +1,8 @@
-"""Webhooks: signed POSTs of JSON, by the specification of Standard Webhooks.
+"""Webhooks: signed POSTs of JSON, as specified by Standard Webhooks.
 
-A receiver takes the header `webhook-id` as the event's name, because an event may arrive more than once, and checks
-`webhook-signature`: `v1,` and the base64 of the HMAC-SHA256 over id, timestamp and body with dots between.  Each URL
-has a secret of its own, which `rowcall webhook-secret` prints for its receiver.
+A receiver identifies the event by the header `webhook-id`, because an event may arrive more than once, and checks
+`webhook-signature`: `v1,` and the base64 of the HMAC-SHA256 over id, timestamp and body, joined by dots.  Each URL has
+its own secret, which `rowcall webhook-secret` prints for its receiver.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ STEP_SECONDS = 15.0
 # Only the text of an error needs the body of an answer.
 ANSWER_BYTES = 1024
 
-# 408: the receiver got tired of waiting; 425: too early; 429: too many requests.
+# 408: the receiver stopped waiting; 425: too early; 429: too many requests.
 TEMPORARY = frozenset({408, 425, 429})
 
 
 class Webhook:
-    """Deliver events to URLs that others have chosen; if they are `trusted`, because the operator chose them, to any.
+    """Delivers events to public URLs that others have chosen, or to any URL if it is `trusted`: the operator chose it.
 
     A trusted URL also gets an event that is not signed, if there is no secret.
     """
@@ -139,7 +139,7 @@ def _json(payload: object) -> bytes:
 
 
 def _refuse(url: HttpUrl, answer: Answer) -> NoReturn:
-    """Raise the error that an unsuccessful answer stands for."""
+    """Raise the error that corresponds to an unsuccessful answer."""
     told = f"{url.authority} answered the webhook with {answer.status}"
     if 300 <= answer.status < 400:
         raise Refused(f"{told}: redirects are not followed; use the final URL")

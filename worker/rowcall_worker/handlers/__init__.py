@@ -12,7 +12,7 @@ from rowcall.job_types.catalogue import Catalogue, app_module
 from rowcall.job_types.handlers import Handler, declared_handlers, place_of
 from rowcall_worker.attempt.context import Run
 
-# Handlers of an app use the first and the third.
+# An app's handlers use Effect and Run.
 __all__ = ["Effect", "Handler", "Run", "load_handlers"]
 
 

@@ -10,7 +10,7 @@ from rowcall.base.logs import LogEvent, log
 from rowcall.job_types.alerting import CALL_PING_URL, PingEvent
 from rowcall_worker.attempt.context import Run
 
-# How soon another worker may take a ping.
+# How soon another worker may claim a ping that this one cannot send.
 OTHERS_SECONDS = 2.0
 
 NOT_WELL = "not called: in the last minutes no ping has finished, no worker has ticked, or the alerts were not checked"
@@ -39,7 +39,7 @@ def _of_run(run: Run, event: PingEvent) -> None:
 
 
 def _alive(run: Run) -> None:
-    """Call the switch if an earlier ping has finished lately; then finish, for the next one.
+    """Call the switch if an earlier ping has finished recently; then finish, so that the next one may call it.
 
     So the pings stop if runs can begin but not finish.
     """

@@ -9,7 +9,7 @@ from rowcall_worker.attempt.context import Run
 
 @CARRY_OUT_OPERATION.handler
 def carry_out(run: Run) -> dict[str, int]:
-    """Carry the operation out until it is finished, is waiting after its canary, or was stopped."""
+    """Carry out the operation until it is finished, is waiting after its canary, or has been stopped."""
     active = True
     while active:
         with run.step() as connection:

@@ -1,4 +1,4 @@
-"""noop: do nothing; useful to test the way through the queue."""
+"""noop: do nothing; useful for testing the path through the queue."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _places(chosen: Settings) -> dict[str, str]:
 
 
 def _way_to_postgresql() -> dict[str, str]:
-    """A PATH, if the programs of the local server are found in no other way."""
+    """The PATH, if the programs of the local server cannot be found without it."""
     programs = [shutil.which("postgres"), shutil.which("pg_config")]
     folders = [str(Path(program).absolute().parent) for program in programs if program]
     return {"PATH": os.pathsep.join(dict.fromkeys([*folders, *CRON_PATH]))} if {*folders} - {*CRON_PATH} else {}

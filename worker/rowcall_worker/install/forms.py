@@ -136,7 +136,7 @@ def _check(texts: Mapping[str, str], form: str) -> None:
 
 
 def _refuse(texts: Mapping[str, str], wrong: str, reason: str) -> None:
-    """Refuse a value that the printed text cannot contain, with its name."""
+    """Refuse a value that the printed text cannot contain; the error names it."""
     for name, text in texts.items():
         if re.search(wrong, text):
             raise RowcallError(f"{name} is {text!a}, which {reason}")

@@ -53,8 +53,8 @@ def pod_word(text: str) -> str:
 
 
 def yaml_scalar(text: str) -> str:
-    """This text quoted for YAML; without quotes, some readers take `on` and `007` for something else."""
-    # JSON's escapes are YAML's too; JSON leaves these as they are, where YAML would break a line or refuse them.
+    """This text, quoted for YAML; without quotes, some parsers would not read `on` and `007` as text."""
+    # YAML has all of JSON's escapes.  JSON leaves these characters unescaped; YAML would break a line or refuse them.
     return re.sub(
         "[\u2028\u2029\ufeff\ufffe\uffff]",
         lambda found: f"\\u{ord(found[0]):04x}",

@@ -38,7 +38,7 @@ class SentLog(LogBuffer):
         self._channel = channel
 
     def keeps(self, line: LogLine) -> None:
-        """Send a new line, because it may be the last message of this process."""
+        """Send a new line at once, because it may be the last message of this process."""
         # Without its worker, this process is about to end.
         with suppress(OSError):
             self._channel.send({"log": line})
@@ -81,7 +81,7 @@ def live(channel: Channel, handlers: Mapping[str, Handler], settings: Settings) 
     run = ChildRun(order, channel)
     job_type = run.claimed.job_type
     logs.RUN.set((run.lease.run_id, run.lease.lease_no))
-    # The place of a fatal signal is written to the worker too, as lines that are not JSON.
+    # At a fatal signal, the stack is also written to the worker, as lines that are not JSON.
     faulthandler.enable(channel.fileno(), all_threads=False)
     threading.Thread(target=run.listen, name="listen", daemon=True).start()
     flush = exporter.configure("rowcall-worker")
@@ -133,8 +133,8 @@ def _capped(handler: Handler, mebibytes: int | None) -> Handler:
 def _memory_cap(size: int) -> Iterator[None]:
     """Cap the memory until the end of the block; reporting the error needs memory too.
 
-    RLIMIT_DATA counts writable private memory. RLIMIT_AS would also count reserved addresses, of which threads and
-    libraries take hundreds of megabytes and use few. Checking the resident size now and then would be too late.
+    RLIMIT_DATA counts writable private memory.  RLIMIT_AS would also count reserved addresses: threads and libraries
+    reserve hundreds of megabytes and use little of them.  Checking the resident size now and then would react too late.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (size if hard == resource.RLIM_INFINITY else min(size, hard), hard))

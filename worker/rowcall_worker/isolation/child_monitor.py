@@ -70,7 +70,7 @@ class ChildMonitor:
 
     def supervise(self, url: str) -> AttemptResult:
         """Send the run, keep the child informed until it ends, and return the result."""
-        # If the fork server has gone, its error says why.
+        # If the fork server is gone, its error says why.
         with contextlib.suppress(OSError):
             self._talk.send(self._order(url))
         while self._watch.open:
@@ -114,7 +114,7 @@ class ChildMonitor:
 
     def _insist(self) -> None:
         """Kill the child, and the fork server too, if the fork server fails to kill an overdue child."""
-        # Looks are counted, not seconds: while this process was stopped, the fork server may have been too.
+        # Count checks, not seconds: while this process was stopped, the fork server may have been stopped too.
         self._late_looks += 1
         if self._late_looks > LATE_LOOKS_MOST:
             self._fork_server.kill()
@@ -158,7 +158,7 @@ class ChildMonitor:
         """The result for a child that ended without sending one."""
         run_id = self._run.claimed.run_id
         if not self._end:
-            # An order that reaches it before its end would be lost, and the next attempt with it.
+            # If the fork server is ending, an order sent before its end would be lost, and the next attempt with it.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._fork_server.wait(END_SECONDS)
         if "code" not in self._end:

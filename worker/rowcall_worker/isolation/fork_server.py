@@ -28,7 +28,7 @@ from rowcall_worker.handlers import Handler, load_handlers
 from rowcall_worker.isolation.channel import Channel, wait
 from rowcall_worker.isolation.child import live
 
-# Waiting does not count the time in which the machine is suspended, but leases do: look again this often.
+# A wait does not count the time in which the machine is suspended, but a lease does: look again this often.
 LOOK_SECONDS = 1.0
 
 # Unit of wait4's ru_maxrss, in bytes.
@@ -157,7 +157,7 @@ class ForkServer:
             if pid == 0:
                 return
             child = self._children.pop(pid, None)
-            if child is not None:  # otherwise a process that a module started during its import
+            if child is not None:  # otherwise the process was started by a module during its import
                 _end(pid)
                 code = os.waitstatus_to_exitcode(status)
                 child.channel.offer({"code": code, "peak_memory": usage.ru_maxrss * PEAK_UNIT})

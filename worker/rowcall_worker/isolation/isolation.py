@@ -17,7 +17,7 @@ from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.isolation.channel import Channel
 from rowcall_worker.isolation.child_monitor import ChildMonitor
 
-# How long to wait for something that takes milliseconds before it counts as broken.
+# How long to wait for something that should take milliseconds before treating it as broken.
 PATIENCE_SECONDS = 5.0
 
 
@@ -44,7 +44,7 @@ class Isolation:
         try:
             return self._supervised(run)
         except Exception as error:
-            # This includes what the machine refuses, such as more sockets: it ends the attempt, not this thread.
+            # Also if the machine refuses something, such as a socket: the error ends the attempt, not this thread.
             return AttemptResult.of_error(error)
         finally:
             with self._changed:
@@ -61,7 +61,7 @@ class Isolation:
             self._end_fork_server()
 
     def _supervised(self, run: InFlightRun) -> AttemptResult:
-        """The channels of one child: one to it, one to the fork server about it. Closing them ends the child."""
+        """Attempt the run with a channel to its child and one to the fork server; closing them ends the child."""
         talk, childs_end = socket.socketpair()
         watch, fork_servers_end = socket.socketpair()
         with talk, watch:
@@ -80,7 +80,7 @@ class Isolation:
             try:
                 return self._order(*ends)
             except OSError:
-                # It has just died: its channel is closed, and its process is not reaped yet.
+                # The fork server has just died: its channel is closed, but its process is not reaped yet.
                 self._end_fork_server()
             try:
                 return self._order(*ends)
