@@ -32,9 +32,8 @@ INTERNAL = patient_prologue(LOCK_SECONDS)
 class Connections:
     """The database connections of one process's handlers.
 
-    A thread that is already in a transaction gets another connection, and so does a thread that a handler started.  Such
-    a connection is closed after use.  A process that a handler forked gets new connections, because those of its parent
-    belong to the parent.
+    A thread that is already in a transaction, or that a handler started, gets another connection, which is closed after
+    use.  A process that a handler forked gets new connections, because those of its parent belong to the parent.
     """
 
     def __init__(self, url: str, answers: Answers, patience: float = ANSWER_SECONDS) -> None:

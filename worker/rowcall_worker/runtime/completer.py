@@ -42,7 +42,7 @@ ENDS = {
     Status.CANCELLED: End.CANCELLED,
 }
 
-# How long a stopping worker tries to return runs whose rows are locked, perhaps by its own heartbeat, and how often.
+# How long and how often a stopping worker tries to give back runs whose rows are locked, perhaps by its own heartbeat.
 RELEASE_SECONDS = 5.0
 LOCKED_STEP_SECONDS = 0.05
 
@@ -137,11 +137,11 @@ class Completer:
                 self._end_with_error(connection, ended, run, error)
 
     def keep(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep, for the next try, what could not be written because the database was lost."""
+        """Keep, for the next try, what could not be written because the connection to the database was lost."""
         self.in_flight.put_back(ended)
 
     def unclaim(self, link: Link, runs: Sequence[InFlightRun], seconds: float) -> None:
-        """Return claimed runs that no handler has begun; a row that is locked is tried again for this many seconds."""
+        """Unclaim runs that no handler has begun; retry those whose rows are locked for this many seconds."""
         until = elapsed() + seconds
         left = list(runs)
         try:
@@ -157,7 +157,7 @@ class Completer:
         self.in_flight.drop(runs)
 
     def _unclaim(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> list[InFlightRun]:
-        """Return these runs once; report those whose lease is lost, and return those whose rows are locked."""
+        """Try once to unclaim these runs; report those whose lease is lost, and return those whose rows are locked."""
         returned = unclaim(connection, [run.lease for run in runs])
         left = [run for run in runs if run.claimed.run_id not in returned]
         ours = owned(connection, [run.lease for run in left])
@@ -167,7 +167,7 @@ class Completer:
         return [run for run in left if run.lease in ours]
 
     def release(self, link: Link, runs: Sequence[InFlightRun], reason: str) -> None:
-        """Return begun runs that will not finish here; a run whose row stays locked keeps its lease."""
+        """Release begun runs that will not finish here; a run whose row stays locked keeps its lease."""
         until = elapsed() + RELEASE_SECONDS
         left = deque(runs)
         locked: list[InFlightRun] = []

@@ -21,7 +21,7 @@ from rowcall.schema import SCHEMA_ERRORS, check_revision
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 
-# How long a worker's write waits for a lock before it is retried; other writes are waiting behind it.
+# How long a worker's write waits for a lock before it is put off, because other writes are waiting behind it.
 LOCK_SECONDS = 0.2
 
 # The errors that threads pass to Link.lost, which re-raises those that are neither an outage nor transient.
@@ -44,7 +44,7 @@ class Outage:
 
     @property
     def lasts(self) -> bool:
-        """Whether the database is away, as far as this process knows."""
+        """Whether the database is unreachable, as far as this process knows."""
         return self._logged
 
     def begins(self, epoch: int, error: Exception) -> None:
@@ -103,7 +103,7 @@ class Link:
 
     @property
     def connected(self) -> bool:
-        """Whether a connection is open, as far as this side knows."""
+        """Whether a connection is open, as far as this process knows."""
         return self._connection is not None
 
     def responds(self) -> None:
@@ -134,8 +134,8 @@ class Link:
         return self._pause
 
     def _explain(self, error: Exception) -> NoReturn:
-        """Raise SchemaMismatch, because a table or a column is missing that was there when the worker started."""
-        with suppress(*CONNECTION_ERRORS):  # the first error says more than that of a connection lost since
+        """Raise SchemaMismatch, because a table or column that existed when the worker started is missing."""
+        with suppress(*CONNECTION_ERRORS):  # the first error says more than that of a connection that was lost later
             check_revision(self.get())
         raise SchemaMismatch(
             f"the database's schema has changed under this worker: {one_line(str(error))}; run `rowcall migrate`, and"

@@ -24,7 +24,8 @@ from rowcall_worker.runtime.run_logs import written_with
 # How often progress is written.
 TICK_SECONDS = 0.5
 
-# A worker that died asleep is still notified for this many heartbeats; a busy one may be late by this many seconds.
+# A worker that died while asleep is still notified for this many heartbeats, and for at least this many seconds,
+# because the heartbeat of a busy worker may be late.
 BEATS_ASLEEP = 2
 LATE_SECONDS = 10.0
 
@@ -90,7 +91,7 @@ class Heartbeat:
             self.link.responds()
 
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
-        """Renew leases in one statement.  A locked one is retried soon; one missing from the result is lost."""
+        """Renew leases in one statement.  One with a locked row is retried soon; one missing in the result is lost."""
         asked_at = elapsed()
         kept = self._renewed(connection, runs)
         skipped = []

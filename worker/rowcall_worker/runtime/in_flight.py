@@ -20,7 +20,7 @@ from rowcall_worker.runtime.claims.pace import Pace, Room
 from rowcall_worker.runtime.counts.counter import RunCounter
 from rowcall_worker.runtime.wake_ups import WakeUps
 
-# A run that no thread has begun within this time is returned, so that another worker can begin it.
+# A run that no thread has begun within this time is unclaimed, so that another worker can begin it.
 KEPT_SECONDS = 0.25
 
 # How soon to retry a write that failed because the run's row was locked.
@@ -50,7 +50,7 @@ class InFlight:
         self.reserved, self._leaving = 0, 0
         self._pace = Pace()
         self._written_at = elapsed()
-        # Runs were returned unbegun: claim nothing ahead until a slot is free.
+        # Runs were unclaimed: claim nothing ahead until a slot is free.
         self._returned = False
         self._decided_at = 0.0
         # A producer found no slot, because the other one had reserved all of them for a claim in progress.
@@ -98,7 +98,7 @@ class InFlight:
         return self._heartbeat_connected and not self.closing
 
     def _stands_still(self) -> bool:
-        """Whether a run that must run alone is expected, or running."""
+        """Whether a run that must run alone is awaited or running."""
         suspect = self._suspect
         return self._still or (suspect is not None and suspect.claimed.alone and not suspect.settled)
 
@@ -136,7 +136,7 @@ class InFlight:
             return self._pace.quick_types()
 
     def accept(self, reserved: int, runs: Sequence[InFlightRun]) -> None:
-        """Accept the runs that were claimed for this much reserved room; a producer that found none looks again."""
+        """Accept the runs that were claimed for this much reserved room; a producer that found no room looks again."""
         with self._lock:
             self.reserved -= reserved
             turned_away, self._turned_away = self._turned_away, False
@@ -153,7 +153,7 @@ class InFlight:
             self.wake_ups.wake()
 
     def late(self) -> list[InFlightRun]:
-        """Take back all runs that no thread has begun if one of them has waited too long."""
+        """If a run has waited for a thread for too long, take back all runs that no thread has begun."""
         if self.closing or self.waiting.empty():
             return []
         with self._lock:
@@ -169,7 +169,7 @@ class InFlight:
         return late
 
     def settle(self, run: InFlightRun, result: AttemptResult) -> bool:
-        """Record that an attempt ended; return False if its time limit, or our own end, came first."""
+        """Record that an attempt ended; return False if its time limit, or the worker's stop, came first."""
         with self._lock:
             if run.settled:
                 return False
@@ -187,7 +187,7 @@ class InFlight:
             return in_flight * 2 > self._target() and len(self._ended) * 2 < in_flight
 
     def _target(self) -> int:
-        """How many runs to have in flight: one per thread, plus what quick ones take in a moment."""
+        """How many runs to have in flight: one per thread, plus the quick ones to claim ahead."""
         if self._returned:
             return self.threads
         return self.threads + self._pace.ahead(self.threads)
@@ -206,14 +206,14 @@ class InFlight:
         return ended
 
     def put_off(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep runs whose rows are locked for a later try; they occupy no slot and block no other run."""
+        """Set aside runs whose rows are locked, for a later try; they occupy no slot and block no other run."""
         with self._lock:
             for run in ended:
                 run.write_at = elapsed() + AGAIN_SECONDS
             self._put_off += ended
 
     def put_back(self, ended: Sequence[InFlightRun]) -> None:
-        """Keep collected runs that are not written yet for the next try."""
+        """Put back those of the collected runs that are not written yet, for the next try."""
         with self._lock:
             unwritten = [run for run in ended if run.lease in self.runs]
             self._leaving -= len(unwritten)

@@ -28,7 +28,7 @@ class Notifier:
         self.listens = False
 
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
-        """Start, as a daemon, because nothing is lost with it."""
+        """Start the thread, as a daemon, because nothing is lost if it is killed."""
         threading.Thread(target=guarded(self._run), name="notifier", daemon=True).start()
 
     def stop(self) -> None:

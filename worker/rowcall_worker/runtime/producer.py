@@ -30,7 +30,7 @@ from rowcall_worker.runtime.run_logs import REFUSALS
 FLUSH_SECONDS = 0.004
 FLUSH_STEP_SECONDS = 0.0005
 
-# `once` leaves rows that others have locked only if they stay locked for this long, and looks this often.
+# `once` gives up on rows that others have locked only if they stay locked for this long; it looks this often.
 LOCKED_SECONDS = 0.5
 LOCKED_STEP_SECONDS = 0.05
 
@@ -83,7 +83,7 @@ class Producer:
         self.link.close()
 
     def _pause(self) -> float:
-        """The pause until the next look; shorter while runs wait for a thread, because they may have to go back."""
+        """The pause until the next look; shorter while runs wait for a thread, as they may have to be unclaimed."""
         if self._more:
             return 0
         hurried = self._sweeper.hurried and not self.in_flight.closing
@@ -101,7 +101,7 @@ class Producer:
             time.sleep(FLUSH_STEP_SECONDS)  # not woken by each result: that is what this avoids
 
     def _unclaim(self, late: Sequence[InFlightRun]) -> None:
-        """Return runs that this worker cannot begin soon, so that another can; it may claim them again later."""
+        """Unclaim runs that this worker cannot begin soon, so that another can; it may claim them again later."""
         self.completer.unclaim(self.link, late, KEPT_SECONDS)
         if late:
             self._sweeper.hurry(at_once=False)
@@ -181,7 +181,7 @@ class Producer:
                 self._sweeper.hurry(at_once=self.in_flight.empty)
                 self.suspects.hurry()
         elif room.ahead:
-            # It looked only for quick runs, so it says nothing about others; there may be a slot for them now.
+            # The claim asked only for quick runs, so it says nothing about others; there may be a slot for them now.
             self._more = self.in_flight.empty
 
     @property

@@ -14,10 +14,10 @@ from rowcall.queue import Lease, write_log
 from rowcall.queue.run_log import Lines
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 
-# Errors of one row, however often it is tried: data that cannot be stored or is too large.
+# Errors that one row causes however often it is tried: its data cannot be stored or is too large.
 REFUSALS = (psycopg2.DataError, CheckViolation, ProgramLimitExceeded)
 
-# The lines may also need a right that this role does not have, because the grants are older than the table.
+# The lines may also need a privilege that this role lacks, because the grants are older than the table.
 LINES_REFUSED = (*REFUSALS, psycopg2.ProgrammingError)
 
 Written = TypeVar("Written")

@@ -23,7 +23,7 @@ from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 # The thread waits by the machine's clock, not the database's: if it wakes early, it must not tick in a tight loop.
 SHORTEST_PAUSE_SECONDS = 0.05
 
-# After how many polls, but at most how many seconds, it looks again whether alerts or pings are due.
+# After how many polls, but at most how many seconds, it checks again whether alerts or pings are due.
 POLLS, LOOK_SECONDS = 10, 10.0
 
 
@@ -73,7 +73,7 @@ class Scheduler:
     ) -> None:
         """Tick in a thread until nothing is left to process or until this time, then call `decided`.
 
-        It is a thread so that due runs need not wait until the schedules have caught up after a long outage.
+        This is a thread so that due runs need not wait until the schedules have caught up after a long outage.
         """
         self.deciding = True
 
@@ -92,7 +92,7 @@ class Scheduler:
             try:
                 ticked = self._tick()
             except CONNECTION_ERRORS as error:
-                # The worker that cron starts in the next minute ticks; due runs can still be tried.
+                # The worker that cron starts in the next minute will tick; this one can still try to perform due runs.
                 self.link.lost(error)
                 break
             self._log(ticked)
@@ -123,7 +123,7 @@ class Scheduler:
         return ticked
 
     def _pause(self, ticked: Ticked) -> float:
-        """The pause until the next nominal time; the shortest one if the bound left some for the next tick."""
+        """The pause until the next nominal time; the shortest pause if the bound left some times for the next tick."""
         if ticked.next_in is None or (ticked.next_in <= 0 and not any(ticked.decided.values())):
             return self.poll
         return min(self.poll, max(ticked.next_in, SHORTEST_PAUSE_SECONDS))

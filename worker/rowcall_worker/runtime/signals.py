@@ -23,15 +23,15 @@ ONE_REQUEST_SECONDS = 1.0
 class StopSignal:
     """Records whether the worker was asked to stop; `wake` interrupts the main thread's wait.
 
-    `last_words` logs what the worker leaves behind if it ends at once.  It must take no lock: this thread may hold it.
-    `wake` sets an event and so takes its lock; therefore another thread calls it.
+    `last_words` logs what the worker leaves behind if it ends at once.  It must take no lock, because this thread may
+    already hold the lock.  `wake` sets an event and so takes its lock; therefore another thread calls it.
     """
 
     def __init__(self, wake: Callable[[], None], last_words: Callable[[], None]) -> None:
         self.asked = self._ending = False
         self.name = ""
         self._last_words = last_words
-        self._heard: SimpleQueue[None] = SimpleQueue()  # its put() can interrupt itself
+        self._heard: SimpleQueue[None] = SimpleQueue()  # its put() is reentrant
         threading.Thread(target=self._pass_on, args=(wake,), name="stop signal", daemon=True).start()
         for number in stop_signals():
             signal.signal(number, self._receive)

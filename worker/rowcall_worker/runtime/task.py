@@ -23,7 +23,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Report:
-    """What a worker did, for its last line."""
+    """What a worker did, for its last line of output."""
 
     claimed: int
     succeeded: int

@@ -13,7 +13,7 @@ class WakeUps:
         self._heard = False
 
     def waker(self) -> threading.Event:
-        """The event of one producer; it is set at first."""
+        """Create the event of one producer, which is set initially."""
         event = threading.Event()
         event.set()
         self._wakers.append(event)

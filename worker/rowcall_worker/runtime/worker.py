@@ -156,7 +156,7 @@ class Worker:
         return report
 
     def _register(self, stop: StopSignal) -> None:
-        """Register the worker; if it stays, it tries again for a while if the database cannot be used.
+        """Register the worker; one that stays keeps trying for a while if the database cannot be used.
 
         After that it exits, and its service manager restarts it.
         """
@@ -179,14 +179,14 @@ class Worker:
         link.close()
 
     def _write_counts(self, link: Link) -> None:
-        """Write the counts, including those that the heartbeat has not written yet; the first call begins to count."""
+        """Write the counts that the heartbeat has not written yet; counting begins with the first call."""
         try:
             self.in_flight.counter.write(link.get(), self.id)
         except CONNECTION_ERRORS as error:
             link.lost(error)
 
     def _finish(self, stop: StopSignal) -> None:
-        """Claim no more and let running handlers finish: the time limit of `once` bounds only what it begins."""
+        """Claim no more and let running handlers finish: the time limit of `once` limits only when runs may begin."""
         self.in_flight.close(begins=True)
         while not (stop.asked or self.in_flight.empty or self.in_flight.failure is not None):
             self.in_flight.quiet.wait(DRAIN_STEP_SECONDS)
@@ -196,7 +196,7 @@ class Worker:
         return limit is not None and self.in_flight.claimed >= limit and self.in_flight.empty
 
     def _drain(self) -> None:
-        """Claim no more, let running handlers end within the grace, and return the rest to the queue."""
+        """Claim no more, let running handlers end within the grace, and give the other runs back to the queue."""
         in_flight, completer = self.in_flight, self._completer
         in_flight.close()
         if isinstance(in_flight.failure, SchemaMismatch):
@@ -238,13 +238,13 @@ class Worker:
 
     @property
     def _unfinished(self) -> bool:
-        """Whether a handler runs, or a producer that an error has not ended can still write or bring runs."""
+        """Whether a handler is running, or a producer that no error has ended can still write results or add runs."""
         in_flight = self.in_flight
         runs = not all(run.settled for run in list(in_flight.runs.values()))
         return not in_flight.empty and (runs or any(thread.is_alive() for thread in self._threads))
 
     def _return_stranded(self) -> None:
-        """Return the runs of lost claims; if the database is unreachable, their leases expire."""
+        """Unclaim the runs of lost claims; if the database is unreachable, their leases expire."""
         link = self._link("drain", tolerant=True)
         try:
             self._stranded.finish(link.get(), self.id)

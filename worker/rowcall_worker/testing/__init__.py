@@ -1,7 +1,7 @@
-"""A pytest plugin for those who test handlers of their own: docs/testing.md.
+"""A pytest plugin for testing an app's own handlers: see docs/testing.md.
 
-It is named in the tests' conftest.py, `pytest_plugins = ["rowcall_worker.testing"]`, and not an entry point: that would
-load Rowcall into every run of pytest in an environment that has it, and nothing but this package needs pytest.
+The tests' conftest.py names it, `pytest_plugins = ["rowcall_worker.testing"]`.  It is not an entry point, which would
+load Rowcall into every run of pytest in an environment that has it; and only this package needs pytest.
 """
 
 from rowcall.base.errors import (

@@ -46,7 +46,7 @@ def complaint(
     payload: Mapping[str, Any] | None,
     key: str | None,
 ) -> str:
-    """The message: what was expected, what was found, and all there is."""
+    """The message: what was expected, what was found, and which runs there are."""
     asked = job_type
     asked += f" with {_json(payload)}" if payload is not None else ""
     asked += f" under the key {key!r}" if key is not None else ""

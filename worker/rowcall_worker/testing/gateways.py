@@ -151,7 +151,7 @@ class Payment:
 
 
 class RecordingPayment(Recording):
-    """A provider that takes each charge once for each key, and keeps it in `charged`; it repeats what it declined."""
+    """A provider that takes each charge once for each key, and keeps it in `charged`; a declined key stays declined."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class RecordingFiles(Files, Recording):
         self.written: list[Written] = []
 
     def write(self, path: str, content: bytes | Iterable[bytes]) -> Written:
-        """Write a file, or write it anew."""
+        """Write a file, replacing an existing one."""
         return self._answer(lambda: self._keep(path, content))
 
     def _keep(self, path: str, content: bytes | Iterable[bytes]) -> Written:
@@ -222,5 +222,5 @@ class RecordingGateways(Gateways):
 
     @property
     def unused(self) -> list[GatewayError]:
-        """The errors that were to be raised, and that no call has raised."""
+        """The errors that should have been raised, but that no call has raised."""
         return [error for one in (self.mail, self.webhook, self.payment, self.files) for error in one.unused]

@@ -163,7 +163,7 @@ class Rowcall:
         self._moved += by
 
     def advance_to(self, definition: str | Definition) -> int:
-        """Let time pass until the next run that this definition's schedule makes is due, and return the run's id."""
+        """Let time pass until the next run of this definition's schedule is due, and return the run's id."""
         name = definition if isinstance(definition, str) else str(getattr(definition, "name", definition))
         try:
             with self.transaction() as connection:

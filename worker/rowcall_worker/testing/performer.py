@@ -57,13 +57,13 @@ class Attempted:
 
 
 class Performer:
-    """A worker with one handler thread, which works only when it is asked."""
+    """A worker with one handler thread, which works only when asked to."""
 
     def __init__(self, settings: Settings, url: str, gateways: Gateways) -> None:
         types = catalogue()
         self._worker = f"{socket.gethostname()}:{os.getpid()}:testing"
         self._raised: BaseException | None = None
-        # A test's own threads take turns: there is one handler thread.
+        # Threads that a test starts take turns: there is one handler thread.
         self._turn = threading.Lock()
         handlers = {name: self._watched(handler) for name, handler in load_handlers(types, settings.app).items()}
         outage = Outage()
@@ -153,7 +153,7 @@ class Performer:
             self._completer.written(succeeded, result.finished)
 
     def _watched(self, handler: Handler) -> Handler:
-        """Wrap the handler to keep its exception, since the end of an attempt has only the text."""
+        """Wrap the handler to keep its exception, because an attempt's result contains only the text."""
 
         def watched(run: Any) -> object:
             try:

@@ -26,13 +26,13 @@ NO_APP = (
     " `rowcall_app = PACKAGE` into pytest's configuration"
 )
 
-# By its name, as the command line does: the worker and the migrations never import each other.
+# Imported by name, as by the command line, because the worker and the migrations never import each other.
 MIGRATE = "rowcall_migrations.migrate:migrate"
 
-# The source of Rowcall, whose frames do not help to understand what it refuses.
+# The folders of Rowcall's code, whose frames do not help in understanding what it refuses.
 OWN_FOLDERS = (Path(settings.__file__).parents[2], Path(__file__).parents[1])
 
-# No other process uses a database that is being made.
+# Locks are held only briefly, because no other process uses a database that is being created.
 LOCK_SECONDS = 3.0
 
 

@@ -1,7 +1,7 @@
 """What a worker remembers of the lanes: where its next claim starts in each, and whose turn it is.
 
-This is not stored in the database: a stored head would leave a dead row with each claim, under the very snapshot that
-makes heads necessary. What a head hides (a late commit, a returned run), the next sweep finds.
+This is not stored in the database: with each claim, a stored head would leave a dead row version, which the same old
+snapshot that makes heads necessary would keep.  The next sweep finds what a head hides (a late commit, a returned run).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rowcall.queue import ClaimResult, Swept
 from rowcall.queue.claims.lanes import BEGINNING, Lane, LaneKey, Position
 from rowcall.queue.claims.sweep import Walked
 
-# How many lanes a claim visits that have something due, and how many that recently had something.
+# How many lanes with something due a claim visits, and how many lanes from which runs were taken recently.
 VISITS = 64
 SPARE_VISITS = 16
 
-# A claim walks this many taken runs again, because overlapping transactions may commit in a different order.
+# A claim scans this many taken runs again, because overlapping transactions may commit in a different order.
 AGAIN = 256
 
 
@@ -62,7 +62,7 @@ class Memory:
         first, start = walked.first, walked.lane.start
         self.is_known = self.is_known or not walked.has_more
         reached = first or walked.until
-        # If claims have taken runs, only as far as the previous sweep: this one has seen what was uncommitted then.
+        # If claims have taken runs, only as far as the previous sweep: this one has seen what was not committed then.
         safe = min(reached, self.swept_to) if self.was_taken_from and self.swept_to else reached
         if first is not None and first < self.start:
             self._begin_at(first)
@@ -152,7 +152,7 @@ class Lanes:
                     self._due.add(lane.key)
 
     def swept(self, swept: Swept) -> None:
-        """Record what a sweep saw: new lanes, runs before a head, and how far there is nothing to take."""
+        """Record what a sweep saw: new lanes, runs before a head, and up to where there is nothing to take."""
         with self._lock:
             for walked in swept.lanes:
                 key = walked.lane.key

@@ -85,7 +85,7 @@ class Pace:
             return 0
         rate, age = self._rate, elapsed() - self._since
         if age > 2 * WINDOW_SECONDS:
-            # Little has ended since then, so the last window promises too much.
+            # Little has ended since then, so the last window overstates the pace.
             rate = min(rate, self._ended / age)
         runs = min(rate * AHEAD_SECONDS, threads * AHEAD_SECONDS / max(*quick, 1e-6))
         return int(min(runs, AHEAD_MOST))

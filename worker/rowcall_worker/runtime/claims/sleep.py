@@ -14,13 +14,13 @@ from rowcall.queue.sleepers import awake, fall_asleep, have_ended
 FIRST_PAUSE_SECONDS = 0.001
 AWAKE_SECONDS = 0.004
 
-# A worker that was woken in vain polls for longer, because another worker takes what comes.
+# A worker that was woken in vain polls for longer, because another worker takes the runs that arrive.
 IN_VAIN_SECONDS = 1.0
 
 # How often to poll for a place under a limit: no notification is sent when another worker's run frees one.
 PLACE_SECONDS = 1.0
 
-# Without notifications it polls all the time: ROWCALL_POLL is less than this.
+# Without notifications, the doubling pause is capped here; such a worker polls anyway, because ROWCALL_POLL is shorter.
 LONGEST_PAUSE_SECONDS = 86_400.0
 
 # The longest pause while a transaction is open that may not see the worker asleep.
@@ -41,9 +41,9 @@ class Sleep:
     """The state of one process, and its next pause."""
 
     worker: str
-    # How long a worker that has died asleep is notified.
+    # For how many seconds a worker that died while asleep is still notified.
     seconds: float
-    # Whether notifications arrive; behind a pooler they do not.
+    # Whether notifications arrive; behind a pooler, they may not.
     listens: Callable[[], bool]
     state: State = State.AWAKE
     pause: float = float("inf")
@@ -52,7 +52,7 @@ class Sleep:
     _transaction: int = 0
 
     def busy(self) -> None:
-        """All slots are taken; the end of a run triggers the next look."""
+        """Record that all slots are taken; the end of a run triggers the next look."""
         self.pause = float("inf")
 
     def waits_for_a_place(self, connection: PgConnection) -> None:

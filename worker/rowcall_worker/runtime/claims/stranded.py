@@ -1,4 +1,4 @@
-"""Runs of a claim whose answer was lost: they are returned, because this worker does not know that it has them."""
+"""Runs of a claim whose result was lost: they are unclaimed, because this worker does not know that it has them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Steps:
 
 @dataclass
 class Stranded:
-    """The lanes of lost claims, and the leases found there that this worker does not know.
+    """The lanes of lost claims, and the leases found there that this worker does not know of.
 
-    A claim in progress also has leases that are not known yet. So leases are judged only after every exchange that had
-    begun earlier has ended.
+    A claim in progress also has leases that are not known yet.  So a lease counts as stranded only after all exchanges
+    that were in progress when it was found have ended.
     """
 
     in_flight: InFlight
@@ -57,7 +57,7 @@ class Stranded:
     _mark: int = 0
 
     def lost(self, lanes: Sequence[Lane]) -> None:
-        """Record that the answer to a claim from these lanes was lost."""
+        """Record that the result of a claim from these lanes was lost."""
         with self._lock:
             for lane in lanes:
                 key = (lane.queue, lane.priority)
@@ -73,7 +73,7 @@ class Stranded:
         return STEP_SECONDS if self._found else max(self._due_at - elapsed(), 0.0)
 
     def give_back(self, connection: PgConnection, worker: str) -> None:
-        """Return the stranded runs, when it is time to look."""
+        """Look for stranded runs if it is time, and unclaim those found earlier."""
         if self._found and self.other.over(self._mark):
             self._return(connection, self._not_in_hand(self._found))
             self._found = ()
@@ -81,7 +81,7 @@ class Stranded:
             self._look(connection, worker)
 
     def finish(self, connection: PgConnection, worker: str) -> None:
-        """Return the runs of lost claims at once, because the worker is stopping and no claim is in progress."""
+        """Unclaim the runs of lost claims at once, because the worker is stopping and no claim is in progress."""
         self._return(connection, self._not_in_hand(held(connection, worker, list(self._lanes.values()))))
 
     def _look(self, connection: PgConnection, worker: str) -> None:

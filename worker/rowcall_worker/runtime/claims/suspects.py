@@ -16,7 +16,7 @@ from rowcall_worker.runtime.claims.pace import Room
 from rowcall_worker.runtime.claims.sweeper import REST
 from rowcall_worker.runtime.in_flight import InFlight
 
-# How long a process first waits to be empty; the time doubles each time that it waited in vain.
+# How long a process first waits to be empty; the time doubles whenever it has waited in vain.
 STILL_SECONDS = 1.0
 
 NO_ROOM = Room(0, 0)
@@ -41,14 +41,14 @@ class Suspects:
 
     @property
     def due_in(self) -> float:
-        """Seconds until it gives up waiting to be empty."""
+        """Seconds until the process gives up waiting to be empty."""
         if self._still_since is None or self._begun:
             return float("inf")
         return max(self._still_since + self._patience - elapsed(), 0.0)
 
     @property
     def due(self) -> bool:
-        """Whether it is time to ask for one."""
+        """Whether it is time to ask for a suspect."""
         return elapsed() >= self._due_at and not self.in_flight.has_suspect
 
     def others(self, claimed: bool) -> None:
@@ -56,7 +56,7 @@ class Suspects:
         self._idle = not claimed and self._idle is not False
 
     def hurry(self) -> None:
-        """Ask with the next exchange, because there may be a suspect."""
+        """Ask for a suspect in the next exchange, because there may be one."""
         self._due_at = 0.0
 
     def claim(
@@ -119,7 +119,7 @@ class Suspects:
         self.in_flight.go_on()
 
     def _rest(self, now: float) -> None:
-        """Let the process fill again; empty it for another suspect only after twenty times as long as it was empty."""
+        """Let the process fill again; do not empty it for another suspect until twenty times that time has passed."""
         if self._still_since is not None:
             self._rested_at = now + REST * (now - self._still_since)
         self._still_since, self._begun = None, False

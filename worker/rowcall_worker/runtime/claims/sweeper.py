@@ -17,7 +17,7 @@ from rowcall_worker.runtime.claims.lanes import Lanes
 # connection's time.
 REST = 20
 
-# How long claims may miss due runs before the lanes' heads, if a sweep takes only a moment.
+# How long claims may miss due runs that are before the lanes' heads, if a sweep takes only a moment.
 INTERVAL_SECONDS = 1.0
 
 
@@ -59,11 +59,11 @@ class Sweeper:
         if self._place == FIRST_PLACE:
             self._began_at = began_at
         elif began_at >= self._found_at + self.interval:
-            # A lap may take long, so find lanes with due runs meanwhile.
+            # A lap may take a long time, so find lanes with due runs in the meantime.
             self._found_at = began_at
             self.lanes.found(find_lanes(connection, request.queues))
         swept = sweep(connection, request, self._place)
-        # A lap that has begun is finished, with its rests.
+        # A lap that has begun is completed, including its rests.
         self.hurried = not swept.complete
         self.lanes.swept(swept)
         self._place = swept.place

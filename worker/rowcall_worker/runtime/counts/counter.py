@@ -24,8 +24,8 @@ Key = tuple[int, str]
 class RunCounter:
     """What this process has counted; all threads share it.
 
-    Minutes are those of the database's clock.  The current one never decreases, so nothing is added to a minute whose
-    counts are written and forgotten.
+    Minutes are those of the database's clock.  The current minute never goes back, so nothing is added to a minute
+    whose counts have been written and forgotten.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class RunCounter:
         self._lock = threading.Lock()
         # Attempts that handler threads have begun: they are counted with the next ends, many under one lock.
         self._begun: deque[InFlightRun] = deque()
-        # The database's time minus the process's clock; None until it is known: nothing is counted before.
+        # The database's time minus the process's clock; None until it is known, and nothing is counted until then.
         self._offset: float | None = None
         self._refused = False
         self._minute = 0
@@ -95,9 +95,9 @@ class RunCounter:
         return self._minute
 
     def write(self, connection: PgConnection, worker: str) -> None:
-        """Write what has been counted since the last time; the first call begins to count.
+        """Write what has been counted since the last call; counting begins with the first call.
 
-        If the database refuses it, perhaps because the grants are older than the table, this process counts no more.
+        If the database refuses this, perhaps because the grants are older than the table, this process stops counting.
         """
         if self._refused:
             return

@@ -63,7 +63,7 @@ PARTS = ("producer", "heartbeat", "scheduler")
 
 
 class WorkerFigures(Collector):
-    """Converts what a worker has counted to metrics."""
+    """Converts what a worker has counted into metrics."""
 
     def __init__(self, worker: str, in_flight: InFlight, outage: Outage) -> None:
         self._worker = worker
@@ -83,7 +83,7 @@ class WorkerFigures(Collector):
         yield _gauge(SLOTS, [((), self._in_flight.threads)])
         yield _gauge(DATABASE_UP, [((), not self._outage.lasts)])
         now = elapsed()
-        # What has not succeeded yet is as old as the worker.
+        # A part that has not succeeded yet counts from the start of the worker.
         ages = [((part,), now - self._outage.worked_at.get(part, self._started_at)) for part in PARTS]
         yield _gauge(AGE, ages)
 

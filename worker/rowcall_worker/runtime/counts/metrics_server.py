@@ -1,6 +1,6 @@
 """Serves a worker's metrics on a separate port: one small request per connection, and a thread for each client.
 
-Python's own HTTP server would wait for a slow client for as long as it sends a byte now and then.
+Python's own HTTP server would wait for a slow client as long as the client sends a byte now and then.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rowcall_worker.runtime.counts.metrics import CONTENT_TYPE
 # Prometheus' own limit for a scrape is 10 seconds.
 REQUEST_SECONDS = 2.0
 REQUEST_BYTES = 8192
-# How long the thread waits for a client before it looks whether it should end.
+# How long the thread waits for a client before it checks whether it should end.
 STEP_SECONDS = 0.5
 
-# More clients wait until one of these has been answered or has used up its time.
+# Further clients wait until one of these has been answered or has used up its time.
 CLIENTS_MOST = 32
 
 PATH = "/metrics"
@@ -55,7 +55,7 @@ def _serve(listener: socket.socket, stopped: threading.Event, rendered: Callable
         except TimeoutError:
             continue
         except OSError:
-            # Too many open files, for example: a worker without metrics is better than none.
+            # Too many open files, for example: a worker without metrics is better than no worker.
             stopped.wait(STEP_SECONDS)
             continue
         places.acquire()
@@ -65,7 +65,7 @@ def _serve(listener: socket.socket, stopped: threading.Event, rendered: Callable
         try:
             attendant.start()
         except RuntimeError:
-            # No more threads can be started: this client does without metrics too.
+            # No more threads can be started, so this client gets no metrics.
             client.close()
             places.release()
 

@@ -33,7 +33,7 @@ class TypeTotals:
 
 
 class Totals:
-    """The totals by job type.  The process knows each type, so their number is bounded.  RunCounter holds the lock."""
+    """The totals by job type; only types that the process knows, so they are few.  RunCounter holds the lock."""
 
     def __init__(self) -> None:
         self._types: dict[str, TypeTotals] = {}
