@@ -31,7 +31,7 @@ class Operator:
 
 
 def wrong_with_reason(reason: str | None) -> str | None:
-    """Return what is wrong with a reason, in words that follow its name; None if nothing is."""
+    """Return what is wrong with a reason, in words that can follow its name; None if it is valid."""
     usable = reason is None or (0 < len(reason) <= REASON_CHARACTERS and reason.isprintable())
     return None if usable else f"must be 1 to {REASON_CHARACTERS} printable characters"
 

@@ -22,7 +22,7 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True)
 class Caller:
-    """The owner of a key, and its scopes; `unnoted` if its last use has not been recorded for a minute."""
+    """The owner of a key, and the key's scopes; `unnoted` if no use has been recorded for a minute."""
 
     key_id: int
     name: str
@@ -34,7 +34,7 @@ class Caller:
 
     @property
     def who(self) -> str:
-        """Return the name for `created_by` and the audit log; names of the command line begin with `cli:`."""
+        """Return the name for `created_by` and the audit log; names from the command line begin with `cli:`."""
         return f"api:{self.name} ({self.prefix})"
 
 

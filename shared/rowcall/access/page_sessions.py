@@ -11,20 +11,20 @@ from rowcall.access.audit import record
 from rowcall.access.caller import Caller, caller_of
 from rowcall.base.database import Connection, fetch_all, fetch_one
 
-# A working day: the next morning, operators sign in again.
+# A working day: operators sign in again the next morning.
 SESSION = timedelta(hours=12)
 
 # Long enough to start a browser.
 LINK = timedelta(minutes=10)
 
-# Begins the token of a session that was begun over an encrypted connection.  The hash covers it, so a token that was
-# read on a plain connection cannot be turned into one.
+# Prefix of the token of a session that was begun over an encrypted connection.  The hash covers the prefix, so a token
+# that was read on a plain connection cannot be turned into such a token.
 ENCRYPTED = "tls."
 
 # Only this form is looked up.
 TOKEN = re.compile(r"(tls\.)?[A-Za-z0-9_-]{16,43}")
 
-# A link fits a line of a narrow terminal; it works once, and not for long.
+# A link's token is shorter, so that the link fits on a line of a narrow terminal: it works only once, and not for long.
 SESSION_BYTES, LINK_BYTES = 32, 12
 
 BEGIN = """
@@ -63,7 +63,7 @@ def begin_session(
 
 
 def make_link(connection: Connection, key_id: int) -> str:
-    """Return a token with which one session can be begun, soon and once."""
+    """Return the token of a link that begins one session, once and within a short time."""
     return _begin(connection, key_id, secrets.token_urlsafe(LINK_BYTES), is_link=True, lifetime=LINK)
 
 

@@ -9,12 +9,12 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_v
 from rowcall.base.errors import FilterInvalid
 from rowcall.base.redaction import storable
 
-# More would be a list to search in, not one to choose from.
+# More views would be a list to search, not one to choose from.
 VIEWS_MOST = 50
 
 NAME_CHARACTERS, QUERY_CHARACTERS = 60, 4000
 
-# Values of these filters may be about a person, and the audit log cannot forget.
+# Values of these filters may be about a person, and nothing can be deleted from the audit log.
 PERSONAL = {"payload", "key"}
 LEFT_OUT = "..."
 

@@ -1,4 +1,4 @@
-"""Alerts: conditions that a worker checks with its tick, and the incidents in which they hold.
+"""Alerts: conditions that a worker checks when it ticks, and the incidents in which they hold.
 
 The receivers get one message when an incident begins, and one when it ends.
 """

@@ -158,9 +158,10 @@ def _unknown(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[s
 
 
 def _silent(connection: Connection, _: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """A worker checks before its own tick, so the first one after a silence finds it; the others may still be silent.
+    """Yield the silence if no worker has ticked for too long.
 
-    Before the first tick of all, the workers have not started yet.
+    A worker checks before its own tick, so the first worker after a silence finds it; the others may still be silent.
+    No tick was recorded before the workers first started, which is not a silence.
     """
     last = definitions.last_tick(connection)
     if last["silent"] and last["worker"] is not None:

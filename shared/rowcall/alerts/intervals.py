@@ -1,4 +1,4 @@
-"""Intervals: a check that the tick makes now and then, and that must not hold up the schedules."""
+"""Intervals: when to make a check that accompanies the tick and must not hold up the schedules."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rowcall.base.database import PgConnection, all_or_nothing
 from rowcall.base.errors import RowcallError, message_of
 from rowcall.base.outages import is_outage, is_passing
 
-# A refused check is tried again after this time, because an operator may have mended its cause.  A lock that has
-# stopped the checks for as long is reported too.
+# A refused check is tried again after this time, because an operator may have fixed the cause.  A lock that has blocked
+# the checks for this long is reported too.
 REFUSED_SECONDS = 300.0
 
 
 @dataclass
 class Interval:
-    """Makes a check every `pause` seconds; `refused` logs the error of one that the database refuses."""
+    """Allows a check every `pause` seconds; `refused` logs the error of a check that the database refuses."""
 
     pause: float
     refused: Callable[[str], None]

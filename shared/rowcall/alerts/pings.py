@@ -104,14 +104,14 @@ def _refused(error: str) -> None:
 
 @dataclass
 class Pings:
-    """Enqueues the pings that are due; `alive` says whether this process has a switch for the whole."""
+    """Enqueues the pings that are due; `alive` says whether this process has the URL of a dead man's switch."""
 
     alive: bool
     interval: Interval
 
     @classmethod
     def of(cls, settings: Settings, pause: float) -> Pings:
-        """The pings of a process with these settings, looked for every `pause` seconds."""
+        """The pings of a process with these settings, checked every `pause` seconds."""
         return cls(settings.ping_url is not None, Interval(pause, _refused))
 
     def check(self, connection: PgConnection) -> None:
@@ -140,7 +140,7 @@ def _of(row: Row, event: PingEvent) -> dict[str, Any]:
 
 
 def is_well(connection: Connection, app: str | None) -> bool:
-    """Whether, lately, a ping has finished, a worker has ticked, and the alerts of this app were checked."""
+    """Whether a ping has finished, a worker has ticked, and this app's alerts were checked, all of these recently."""
     return bool(fetch_value(connection, IS_WELL, {"app": app}))
 
 

@@ -27,7 +27,7 @@ def refused(error: str) -> None:
 
 @dataclass
 class Watch:
-    """The alerts that this process checks, and who is told; it asks at each interval whether it is its turn."""
+    """The alerts that this process checks, and their receivers; at each interval it asks whether it is its turn."""
 
     catalogue: Catalogue
     receivers: Sequence[Receiver]
@@ -49,7 +49,7 @@ class Watch:
     def check(self, connection: PgConnection) -> None:
         """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.
 
-        If the check is refused, perhaps because the grants are older than the table, the schedules must still continue.
+        If the check is refused, perhaps because the grants are older than the table, the schedules must not be affected.
         """
         if not self._alerts or not self.interval.is_over():
             return

@@ -1,4 +1,4 @@
-"""Erase: delete the payloads of removed definitions, and those in the audit log, when a person asks for that.
+"""Erase: delete the payloads of removed definitions, and those in the audit log, when a person requests it.
 
 The payload of a live definition is needed for its next run, so such a definition is reported but not changed.
 """
@@ -75,7 +75,7 @@ class Matching:
 
 
 def find_definitions(connection: Connection, payload: Mapping[str, Any]) -> list[Matching]:
-    """Return the definitions, also removed ones, whose payload or earlier payload contains this object."""
+    """Return the definitions, including removed ones, whose current or earlier payload contains this object."""
     return [Matching(**row) for row in fetch_all(connection, FIND, {"payload": stored(payload)})]
 
 

@@ -44,7 +44,7 @@ def definitions_page(connection: Connection, after_id: int) -> tuple[list[Row], 
 
 
 def next_due(connection: Connection, limit: int) -> list[Row]:
-    """Return the definitions whose next nominal times are the earliest, paused ones too."""
+    """Return the definitions whose next nominal times are the earliest, including paused ones."""
     return fetch_all(connection, NEXT_DUE, {"limit": limit})
 
 

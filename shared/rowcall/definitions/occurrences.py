@@ -32,7 +32,7 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True)
 class Written:
-    """The occurrences to write, and the nominal time that is left to another worker, if any, with the reason."""
+    """The occurrences to write, and, if a nominal time is left to another worker, that time and the reason."""
 
     occurrences: Sequence[Occurrence]
     left: datetime | None = None

@@ -1,4 +1,4 @@
-"""Nominal times that have come and stay unprocessed: why, in words."""
+"""Say why a due nominal time stays unprocessed."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def pause(
     condition: Precondition = UNCONDITIONAL,
     skip_due: bool = False,
 ) -> Row:
-    """Stop enqueuing; later nominal times are recorded as skipped, and with `skip_due`, due ones too."""
+    """Stop enqueuing; later nominal times are recorded as skipped, and with `skip_due`, due ones are too."""
     row = locked_definition(connection, name, condition)
     return _switched(connection, row, "pause", PAUSE, catalogue, operator, skip_due)
 

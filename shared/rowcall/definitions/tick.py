@@ -1,4 +1,4 @@
-"""Tick: decide the outcome of each nominal time that has come, and record it as one row.
+"""Tick: decide the outcome of each due nominal time, and record it as one row.
 
 Any number of workers can tick at once.  Each definition has one transaction, which locks its row, processes its
 nominal times up to now, writes runs and occurrences, and sets `next_run_at` to the first unprocessed time.  If a worker

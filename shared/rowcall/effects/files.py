@@ -56,7 +56,7 @@ def get_file(connection: Connection, file_id: int) -> Row:
 
 
 def open_file(file: Row, folder: Path) -> Opened:
-    """Open a file in the folder for generated files; refuse one that is not what its handler has written."""
+    """Open a file in the folder for generated files; refuse one that is not as its handler wrote it."""
     if file["path"] is None:
         raise FileMissing("the path of this file was erased, or its handler did not record it")
     try:

@@ -1,4 +1,4 @@
-"""Find effects by what an operator knows of them: the key, or a reference, a recipient or a Message-ID.
+"""Find effects by what an operator knows about them: the key, or a reference, a recipient or a Message-ID.
 
 A key is found by its unique index, however old it is.  The other columns have no index, because each would slow down
 every effect; so they are compared in the newest SCANNED_MOST effects of each table.
@@ -65,7 +65,7 @@ BY_REFERENCE = {
 
 @dataclass(frozen=True)
 class Found:
-    """The effects that were found, the newest first; `searched_all` is false if older ones were not looked at."""
+    """The effects that were found, the newest first; `searched_all` is false if older ones were not searched."""
 
     effects: list[Row]
     searched_all: bool = True

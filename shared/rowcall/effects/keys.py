@@ -16,7 +16,7 @@ KEY_BYTES = 2000
 
 
 def key_of(kind: Kind, key: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the checked key by column; if there is only one column, a string is enough."""
+    """Check the key and return its value for each column; a string is enough if there is only one column."""
     columns = kind.table.key
     made_of = ", ".join(columns)
     if isinstance(key, str) and len(columns) == 1:

@@ -125,8 +125,8 @@ class Effect:
     """One effect in the ledger.
 
     `again` says that an earlier attempt may have performed it already.  `generation` is incremented by each permanent
-    refusal, and when an operator records that it did not happen.  `refusal` is why it was refused, or why its outcome
-    is unknown.
+    refusal, and when an operator records that the effect did not happen.  `refusal` is why it was refused, or why its
+    outcome is unknown.
     """
 
     kind: Kind

@@ -70,7 +70,7 @@ def begin(
 
     `content` identifies the effect together with its key: the same key with different content is a conflict.  `details`
     fill further columns of the kind's table.  `horizon` is the number of seconds for which the provider remembers keys.
-    `unperformed` says that this lease may have recorded an intent just before, but has not performed it.
+    `unperformed` says that this lease may have just recorded the intent, but has not performed the effect.
     """
     values = _values(kind, key, content, details or {})
     row = _insert(connection, lease, kind, values)

@@ -1,4 +1,4 @@
-"""Lists of effects, a page at a time, from the newest to the oldest or back.
+"""Lists of effects, a page at a time, from the newest to the oldest or in reverse.
 
 Each table is read in the order of its ids, and a page merges these lists by time.  The cursor contains the last id of
 each table, so rows that are added or changed between two pages do not move others to another page.
@@ -179,7 +179,7 @@ def _read(scope: str, cursor: str) -> dict[str, int]:
 
 
 def _with_message_id(row: Row) -> Row:
-    """Add the Message-ID of an email that may have been sent, unless it was sent, if ever, with another one."""
+    """Add the Message-ID of an email that may have been sent, unless it may have been sent with an earlier one."""
     if row["kind"] != "sent_emails" or row["state"] not in OPEN or row["refusal"] == LOST_EMAIL:
         return row
     given = {"message_id": message_id(row["kind"], row["id"], row["intent_at"])}

@@ -135,14 +135,14 @@ def resolve(
 
 
 def resolvable(connection: Connection, effect: Row) -> bool:
-    """Return whether an operator may now resolve this effect, or correct what was said of it."""
+    """Return whether an operator may now resolve this effect, or correct what is recorded about it."""
     if effect["state"] == "intent":
         return not fetch_value(connection, HOLDER_LIVES, effect)
     return effect["state"] != "applied" or bool(fetch_value(connection, APPLIED_BY_OPERATOR, effect))
 
 
 def _corrects(connection: Connection, effect: Row, happened: bool, reference: str | None) -> bool:
-    """Return whether this resolution corrects what an operator, or a refusal, has said of the effect."""
+    """Return whether this resolution corrects an operator's earlier resolution, or a recorded refusal."""
     if effect["state"] == "refused":
         return happened
     differs = not happened or kept_reference(reference) not in (None, effect["reference"])

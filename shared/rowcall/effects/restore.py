@@ -88,14 +88,14 @@ def lost(kind: Kind) -> str:
 
 
 def since(table: Table) -> str:
-    """Return why an effect of this table is unknown, if the backup knows that an attempt began it."""
+    """Return why an effect of this table is unknown, if the backup shows that an attempt began it."""
     return SINCE_EMAIL if "message_id" in table.learned else LOST
 
 
 def may_have_happened(
     connection: Connection, kind: Kind, run_id: int, horizon: float | None, updated_at: datetime | None = None
 ) -> bool:
-    """Return whether this run's effect may be lost knowledge, and must not be repeated.
+    """Return whether this run's effect may have happened in the lost hours, and so must not be repeated.
 
     `updated_at` is when the ledger's row of the effect last changed, if there is one.
     """

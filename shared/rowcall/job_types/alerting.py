@@ -79,6 +79,6 @@ class Message:
 
 
 def receivers_by_label(settings: Settings, types: Mapping[str, JobType]) -> Mapping[str, Receiver]:
-    """Return everyone whom this process may tell, by label."""
+    """Return all receivers that this process may notify, by label."""
     of_types = [receiver for job_type in types.values() for receiver in job_type.on_dead_receivers]
     return {receiver.label: receiver for receiver in unique([*settings.alert_receivers, *of_types])}

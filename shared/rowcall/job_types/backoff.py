@@ -26,19 +26,19 @@ class Backoff:
 
 
 def fixed(seconds: float, jitter: bool = True) -> Backoff:
-    """Wait equally long after every attempt; with jitter, for a random part of it."""
+    """Wait equally long after every attempt; with jitter, for a random part of that time."""
     _check(base=seconds, cap=seconds)
     return Backoff(lambda attempts: seconds, seconds, jitter)
 
 
 def quadratic(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backoff:
-    """Wait attempts squared times base, short at first and long later; with jitter, for a random part of it."""
+    """Wait base times the square of the number of attempts; with jitter, for a random part of that time."""
     _check(base, cap)
     return Backoff(lambda attempts: attempts**2 * base, cap, jitter)
 
 
 def exponential(base: float = 5, cap: float = 3600, jitter: bool = True) -> Backoff:
-    """Wait base after the first attempt, twice as long after each further one; with jitter, for a random part of it."""
+    """Wait base after the first attempt, twice as long after each further one; with jitter, a random part of that."""
     _check(base, cap)
     # 2.0 ** 1024 would overflow; every cap is reached long before that.
     return Backoff(lambda attempts: base * 2.0 ** min(max(attempts - 1, 0), 64), cap, jitter)

@@ -115,7 +115,7 @@ class JobType:
         )
         self._must(isinstance(self.backoff, Backoff), "backoff", "fixed(...), quadratic(...) or exponential(...)")
         if isinstance(self.on_dead, list):
-            object.__setattr__(self, "on_dead", tuple(self.on_dead))  # so that a type can be a key, whatever it has
+            object.__setattr__(self, "on_dead", tuple(self.on_dead))  # so that a type is hashable
         self._must(_receivers(self.on_dead) is not None, "on_dead", f"{RECEIVER_FORM}, a list of these, or None")
 
     def _must(self, holds: object, name: str, be: str) -> None:
@@ -123,10 +123,10 @@ class JobType:
             raise DeclarationError(f"job type {self.name!r}: {name} is {getattr(self, name)!r} and must be {be}")
 
     def _must_drop_nothing(self) -> None:
-        """Refuse a schema that loads fields which it would not dump, because a run would lack them."""
+        """Refuse a schema that would load fields without dumping them, because a run would lack these fields."""
         try:
             lost = "; ".join(dropped(self._schema))
-        except Exception:  # Its first use reports it, and breaks only what uses this type.
+        except Exception:  # The first use of the schema reports this, and affects only this type.
             return
         if lost:
             raise DeclarationError(

@@ -1,4 +1,4 @@
-"""Which fields of a payload a schema would drop, because marshmallow dumps less than it loads; and where faults are."""
+"""The fields of a payload that a schema would drop, because marshmallow dumps less than it loads; paths of errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import INCLUDE, Schema, ValidationError, fields
 
-# Marshmallow's name for what concerns an object as a whole.
+# Marshmallow's name for errors that concern an object as a whole.
 WHOLE = "_schema"
 
 

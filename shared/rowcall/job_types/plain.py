@@ -1,8 +1,8 @@
 """Plain payloads: those that a schema returns as they are or with defaults, recognized without marshmallow.
 
 Marshmallow loads and dumps a payload of one number in about 30 microseconds, as long as PostgreSQL needs to insert the
-run.  Most payloads are a few numbers and strings of exactly the declared types, which loading and dumping only adds
-defaults to.  Everything else is left to marshmallow: other types, nested schemas, an app's own code, and all errors.
+run.  Most payloads are a few numbers and strings of exactly the declared types, to which loading and dumping only add
+defaults.  Everything else is left to marshmallow: other types, nested schemas, an app's own code, and all errors.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from marshmallow import RAISE, Schema, fields, missing, validate
 
-# The type of the values that a field of exactly this class returns as they are.
+# Field class -> the type of the values that fields of exactly this class return unchanged.
 TYPES: Mapping[type, type] = {fields.Integer: int, fields.String: str, fields.Boolean: bool, fields.Float: float}
 
-# They only look at the value.
+# Validators that only look at the value.
 VALIDATORS: frozenset[type] = frozenset(
     {validate.Range, validate.Length, validate.OneOf, validate.NoneOf, validate.Regexp}
 )
@@ -39,7 +39,7 @@ class Plain(NamedTuple):
 
 @dataclass(frozen=True)
 class PlainPayloads:
-    """The plain payloads of a schema: `required` are the fields that one must have, `defaults` those that it gets."""
+    """The plain payloads of a schema: each must have the `required` fields, and gets the `defaults` that it lacks."""
 
     fields: Mapping[str, Plain]
     required: frozenset[str]
@@ -53,7 +53,7 @@ class PlainPayloads:
         found = {name: _plain(field) for name, field in schema.fields.items()}
         plain = {name: one for name, one in found.items() if one is not None}
         defaults = {name: schema.fields[name].load_default for name in plain if _has_default(schema.fields[name])}
-        # A payload without a field that is not plain may be plain, unless the field must be there.
+        # A plain payload may omit a field that is not plain, unless that field is required or has a default.
         filled = {name for name, field in schema.fields.items() if _is_filled(field)}
         required = frozenset(filled - defaults.keys())
         return cls(plain, required, defaults) if required <= plain.keys() else None
@@ -74,7 +74,7 @@ class PlainPayloads:
             for validator in plain.validators:
                 try:
                     validator(value)
-                except Exception:  # Marshmallow reports it.
+                except Exception:  # Marshmallow will report the error.
                     return False
         return self.required <= payload.keys()
 

@@ -1,7 +1,8 @@
 """Schedules, computed from given instants, without a database or a clock.
 
 `Times` are the nominal times of a schedule, `decide` is what a tick does with those that have passed, and `rendered` is
-the payload for one of them.  `moment` and `duration` parse what people write.  Invalid input raises ScheduleInvalid.
+the payload for one of them.  `moment` and `duration` parse times and durations as people write them.  Invalid input
+raises ScheduleInvalid.
 """
 
 from rowcall.base.durations import duration_words

@@ -1,4 +1,4 @@
-"""Decide which of the nominal times that have come a tick enqueues, and why it skips the others."""
+"""Decide for which due nominal times a tick enqueues runs, and why it skips the others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Decision:
-    """One nominal time and its outcome; `run_at` if a run is enqueued."""
+    """One nominal time and its outcome; `run_at` is set if a run is enqueued."""
 
     nominal: datetime
     outcome: Outcome

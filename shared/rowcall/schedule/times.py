@@ -77,7 +77,7 @@ class Times:
         return self._note_of_missing(instant) or self._note_of_repeated(instant)
 
     def _comings(self, walls: Iterator[datetime]) -> Iterator[datetime]:
-        """Yield the instants of ordered local times; they may be out of order or repeat."""
+        """Yield the instants of ordered local times; the instants may be out of order or repeat."""
         if not self.expression.hours_open:
             return self._instants(walls, fold=0)
         # Ordered local times are ordered instants, both at their first and at their last occurrence.

@@ -39,7 +39,7 @@ NTH = re.compile(r"(?:([0-9]+|[A-Za-z]{3})#([0-9])|([0-9]+)[Ll])")
 
 
 class _NotCommon(Exception):
-    """This form has no words here."""
+    """The expression has a form that is not put into words here."""
 
 
 def schedule_words(expression: Expression, zone: str) -> str:
@@ -64,7 +64,7 @@ def _times(minute: str, hour: str) -> str:
 
 
 def _repeated(minute: str, hour: str) -> str | None:
-    """Return what comes more often than a few times a day; None if the fields name their times."""
+    """Return in words what repeats more often than a few times a day; None if the fields name the times of day."""
     step = _step(minute, MINUTE)
     if hour == "*" or _step(hour, HOUR):
         every = _step(hour, HOUR) or 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rowcall.base.database import Connection, fetch_value
 
-# The header of `/readyz` that has it.
+# The response header of `/readyz` that contains the identity.
 DATABASE_HEADER = "X-Rowcall-Database"
 
 # The microsecond in which the server started differs between any two servers.  Unlike the system identifier, every role

@@ -12,15 +12,15 @@ incidents = Table(
     metadata,
     id_column(),
     Column("alert", Text, nullable=False),
-    # What it is about, such as a job type; empty if there is only one.
+    # What the alert is about, such as a job type; empty if the alert has only one subject.
     Column("subject", Text, nullable=False),
     # Numbers and ids, without the texts of errors, which belong to the runs and are erased with them.
     Column("details", JSONB, nullable=False),
     moment("opened_at", default=True),
-    # When the alert was last true; NULL for a test that no worker has found yet.
+    # When the alert was last found active; NULL for a test that no worker has found yet.
     moment("seen_at"),
     moment("ended_at"),
-    # One check after another updates the open incidents.
+    # Every check updates the open incidents.
     info=storage(fillfactor=50, vacuum_truncate="false"),
 )
 
@@ -47,12 +47,12 @@ alert_checks = Table(
 pings = Table(
     "pings",
     metadata,
-    # 0 for the dead man's switch.  No foreign key: a row of a definition that is gone does no harm.
+    # 0 for the dead man's switch.  No foreign key: a row whose definition no longer exists does no harm.
     Column("definition_id", BigInteger, primary_key=True, autoincrement=False),
     # Which run of the definition began or ended last: its id, for an end also lease_no and status.
     Column("begun", Text),
     Column("ended", Text),
-    # Only the switch: when a ping was last enqueued.
+    # For the switch only: when a ping was last enqueued.
     moment("asked_at"),
     # When a ping last finished, and its run.
     moment("finished_at"),

@@ -32,16 +32,16 @@ operations = Table(
     Column("canary", Boolean, nullable=False, server_default=text("false")),
     Column("reason", Text),
     Column("status", Text, nullable=False),
-    # How many runs matched when it was requested; more may have, unless all were counted.
+    # How many runs matched when the operation was requested; a lower bound unless all were counted.
     Column("matched", BigInteger, nullable=False),
     Column("counted_all", Boolean, nullable=False),
     Column("changed", BigInteger, nullable=False, server_default=text("0")),
     Column("refused", BigInteger, nullable=False, server_default=text("0")),
     # Where the next batch begins, as in the list of runs; NULL at the beginning.
     Column("cursor", Text),
-    # The run that was changed, or refused, alone.
+    # The run that was changed, or refused, alone as the canary.
     Column("canary_run_id", BigInteger),
-    # The run that carries it out, or that last did so.
+    # The run that carries out the operation, or that last did so.
     Column("run_id", BigInteger),
     Column("requested_by", Text, nullable=False),
     Column("key_owner", Text, nullable=False),

@@ -55,7 +55,7 @@ api_keys = Table(
     Column("prefix", Text, nullable=False, unique=True),
     Column("secret_sha256", LargeBinary, nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
-    # The job types and queues that it may enqueue and change; NULL means all.
+    # The job types and queues whose runs the key may enqueue and change; NULL means all.
     Column("job_types", ARRAY(Text)),
     Column("queues", ARRAY(Text)),
     moment("created_at", default=True),

@@ -6,8 +6,8 @@ from sqlalchemy import BigInteger, Boolean, Column, LargeBinary, Table, Text
 
 from rowcall.schema.columns import metadata, moment
 
-# A one-time link is a row too, which signing in with it deletes.  key_id has no foreign key, because recording the use
-# of a key updates its row.
+# A one-time link is a row too, which is deleted when somebody signs in with it.  key_id has no foreign key, because
+# recording the use of a key updates the key's row.
 page_sessions = Table(
     "page_sessions",
     metadata,

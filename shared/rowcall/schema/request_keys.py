@@ -1,4 +1,4 @@
-"""The table of idempotency keys that belong to runs which another request has enqueued."""
+"""The table of idempotency keys that are not stored only on a run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from sqlalchemy import BigInteger, Column, Index, Table, Text
 
 from rowcall.schema.columns import metadata, moment, storage
 
-# The keys of requests that got the run that holds their natural key; and the key of every run whose natural key is not
-# held for ever, so that the primary key decides between two such requests.  The key of any other run is only on the
-# run.  run_id has no foreign key, which would lock the run's row for each request; a trigger deletes the keys when
-# their run is deleted.
+# The keys of requests that were answered with the run that already held their natural key; and the key of every run
+# whose natural key is not held forever, so that the primary key decides between two such requests.  The key of any
+# other run is stored only on the run.  run_id has no foreign key, which would lock the run's row for each request; a
+# trigger deletes the keys when their run is deleted.
 request_keys = Table(
     "request_keys",
     metadata,

@@ -51,7 +51,7 @@ job_definitions = Table(
     moment("next_run_at"),
     moment("created_at", default=True),
     moment("updated_at", default=True),
-    # What defines its content: a file, the code, or the API.
+    # What manages the definition: a file, the code, or the API.
     Column("managed_by", Text, nullable=False, server_default="api"),
     # The row of a removed definition stays, because its runs and occurrences refer to it.
     moment("removed_at"),
@@ -69,7 +69,7 @@ Index("job_definitions_due", job_definitions.c.next_run_at, postgresql_where=tex
 # To count paused definitions, for monitoring.
 Index("job_definitions_paused", job_definitions.c.id, postgresql_where=text("paused_at IS NOT NULL"))
 
-# To find the definitions whose runs a service waits for.  There are few.
+# To find the few definitions with a ping_url, whose runs are reported to a service.
 Index("job_definitions_pinged", job_definitions.c.id, postgresql_where=text("ping_url IS NOT NULL"))
 
 job_runs = Table(

@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from rowcall.schema.columns import metadata, moment, storage
 
-# Each worker has its own rows, so that none waits for another, and writes them with its heartbeat.
+# Each worker has its own rows, so that no worker waits for another, and writes them with its heartbeat.
 run_counts = Table(
     "run_counts",
     metadata,
