@@ -14,7 +14,7 @@ VIEWS_MOST = 50
 
 NAME_CHARACTERS, QUERY_CHARACTERS = 60, 4000
 
-# Values of these filters may be about a person, and nothing can be deleted from the audit log.
+# Values of these filters may be about a person, and rows of the audit log are never deleted.
 PERSONAL = {"payload", "key"}
 LEFT_OUT = "..."
 

@@ -49,7 +49,7 @@ class Watch:
     def check(self, connection: PgConnection) -> None:
         """Check the alerts if it is this worker's turn; one transaction changes incidents and enqueues messages.
 
-        If the check is refused, perhaps because the grants are older than the table, the schedules must not be affected.
+        If the check is refused, perhaps because the grants are older than the table, the schedules must go on.
         """
         if not self._alerts or not self.interval.is_over():
             return

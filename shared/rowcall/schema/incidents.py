@@ -12,7 +12,7 @@ incidents = Table(
     metadata,
     id_column(),
     Column("alert", Text, nullable=False),
-    # What the alert is about, such as a job type; empty if the alert has only one subject.
+    # What it is about, such as a job type; empty if there is only one.
     Column("subject", Text, nullable=False),
     # Numbers and ids, without the texts of errors, which belong to the runs and are erased with them.
     Column("details", JSONB, nullable=False),

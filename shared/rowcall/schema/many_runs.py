@@ -41,7 +41,7 @@ operations = Table(
     Column("cursor", Text),
     # The run that was changed, or refused, alone as the canary.
     Column("canary_run_id", BigInteger),
-    # The run that carries out the operation, or that last did so.
+    # The run that carries it out, or that last did so.
     Column("run_id", BigInteger),
     Column("requested_by", Text, nullable=False),
     Column("key_owner", Text, nullable=False),
