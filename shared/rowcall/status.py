@@ -144,7 +144,7 @@ TRANSITIONS = (
         (Status.FAILED, Status.DEAD, Status.CANCELLED),
         Who.SWEEP,
         "locked_until < now, lease_no as read",
-        f"{ASKED}, dead if attempts = max, else due at once; a suspect until it succeeds, or for an hour or more",
+        f"{ASKED}, dead if attempts = max, else due at once; a suspect for an hour or more",
     ),
     Transition(
         Event.CANCEL,

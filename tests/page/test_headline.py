@@ -151,10 +151,10 @@ def test_dead_runs(working: PgConnection, number: int, words: str) -> None:
 def test_a_silent_tick(working: PgConnection) -> None:
     scheduled(working, "nightly")
     fetch_all(working, TICK, {"age": "20 minutes"})
-    assert sentences(working) == ["No nominal time has been processed for 20 min: no worker ticks."]
+    assert sentences(working) == ["No nominal time has been processed for 20 min: no worker is ticking."]
     fetch_all(working, OVERDUE)
     assert sentences(working) == [
-        "No nominal time has been processed for 20 min: no worker ticks, and 1 definition is overdue."
+        "No nominal time has been processed for 20 min: no worker is ticking, and 1 definition is overdue."
     ]
 
 

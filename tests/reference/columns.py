@@ -15,7 +15,7 @@ COLUMNS = {
         "time_zone": "The time zone of the schedule.",
         "catch_up": "What to do with nominal times that no worker processed in time: `skip`, `latest` or `all`.",
         "max_lateness": "A nominal time that is older than this is missed.",
-        "overlap": "With `skip`, no run is enqueued while the previous one is unfinished; with `allow`, one is.",
+        "overlap": "Whether a run is enqueued while the previous one is unfinished: `skip` (no) or `allow` (yes).",
         "jitter": "The longest delay after the nominal time; the delay of each definition is fixed.",
         "queue": "The queue of its runs; without one, the type's.",
         "priority": "The priority of its runs; a lower number is more urgent.",

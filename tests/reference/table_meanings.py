@@ -6,8 +6,8 @@ TABLES = {
     "job_definitions": "Definitions: job types with a payload and a schedule.",
     "job_runs": "What should run, and what happened.",
     "job_attempts": "The attempts that did not succeed; a success is recorded only in `job_runs`.",
-    "request_keys": "Idempotency keys of requests that got an existing run, or that created a run which may later"
-    " release its natural key.",
+    "request_keys": "Idempotency keys of requests that were answered with an existing run, or whose run may release its"
+    " natural key.",
     "run_logs": "What handlers logged with `run.log`: the newest lines of each run.",
     "failure_counts": "Failed attempts, counted by minute, job type, queue and error.",
     "run_counts": "How attempts ended, how long their runs waited and how long handlers ran, by minute, job type and"

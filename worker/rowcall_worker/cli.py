@@ -28,7 +28,7 @@ def _options(command: Command) -> Command:
     """Add the options that `run` and `once` share."""
     for option in (
         click.option(
-            "--grace", type=click.FloatRange(0), help="How many seconds running handlers have to finish at shutdown."
+            "--grace", type=click.FloatRange(0), help="Seconds that running handlers are given to finish at shutdown."
         ),
         click.option("--types", help="Run only these job types, separated by commas.  [default: all]"),
         click.option("--queues", help="Serve only these queues, separated by commas.  [default: all]"),

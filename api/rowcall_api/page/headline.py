@@ -110,7 +110,7 @@ def _schedules(stats: Row) -> Iterator[Finding]:
     tick, overdue = stats["tick"], stats["definitions"]["overdue"]
     if tick["silent"]:
         since = (
-            f"for {duration(tick['age_seconds'])}: no worker ticks"
+            f"for {duration(tick['age_seconds'])}: no worker is ticking"
             if tick["worker"] is not None
             else "yet: no worker has ever ticked"
         )

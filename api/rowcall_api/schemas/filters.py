@@ -99,7 +99,9 @@ class RunsQuery(RunFieldsQuery, FilteredPageQuery):
         load_default=False,
         truthy={"true"},
         falsy={"false"},
-        metadata={"description": "Also return a count of the matches, among at most as many runs as one page scans."},
+        metadata={
+            "description": "Also return how many runs match; counting stops after as many runs as one page scans."
+        },
     )
 
     @validates_schema

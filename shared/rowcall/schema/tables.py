@@ -1,4 +1,4 @@
-"""The tables as the code expects them.  Migrations create them, and a test keeps both equal."""
+"""The tables as the code expects them.  Migrations create them, and a test checks that the two match."""
 
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES

@@ -109,10 +109,10 @@ def test_a_server_that_does_not_answer_is_said_until_it_answers(tab: Tab) -> Non
     page = shows(tab, "/queues")
     page.context.set_offline(True)
     page.clock.run_for(LATER)
-    expect(page.get_by_role("status")).to_contain_text("The server does not answer")
+    expect(page.get_by_role("status")).to_contain_text("The server is not responding")
     page.context.set_offline(False)
     page.clock.run_for(LATER)
-    expect(page.get_by_text("The server does not answer")).to_have_count(0)
+    expect(page.get_by_text("The server is not responding")).to_have_count(0)
     # The browser itself complains of the failed request.
     tab.wrong[:] = [one for one in tab.wrong if "ERR_INTERNET_DISCONNECTED" not in one]
 

@@ -56,7 +56,7 @@ def test_those_with_an_unknown_outcome_come_first_and_are_explained(browse: Brow
     mail(committed, "first:unknown")
     mail(committed, "first:applied", "applied", reference="ref-77")
     shown = browse("read").get("/effects").text
-    assert shown.index("nobody knows whether it happened") < shown.index("first:unknown") < shown.index("Newest")
+    assert shown.index("Nobody knows whether these happened") < shown.index("first:unknown") < shown.index("Newest")
     assert "ada@example.com, ref-77" in shown
 
 

@@ -212,7 +212,7 @@ class RecordingGateways(Gateways):
 
     @cached_property
     def payment(self) -> RecordingPayment:
-        """Keeps charges."""
+        """The payment gateway of a test, which records charges instead of making them."""
         return RecordingPayment()
 
     @cached_property

@@ -21,7 +21,7 @@ async function refresh() {
   try {
     answer = await fetch(location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" });
   } catch {
-    return tell("The server does not answer; what you see may be old.");
+    return tell("The server is not responding; what you see may be out of date.");
   }
   if (answer.redirected) return tell("Your session has ended: reload the page to sign in.");
   if (answer.status === 404 || answer.status === 405) return; // a form was refused, and no screen has its address

@@ -60,8 +60,8 @@ def _option(field: str) -> str:
 @click.option(
     "--count",
     type=click.IntRange(1, 1000),
-    help=f"How many times to show.  [default: {NEXT}; with --until or --asleep, all, or the first {ON_A_TERMINAL} on a"
-    " terminal]",
+    help=f"How many nominal times to show.  [default: {NEXT}; with --until or --asleep, all, or the first"
+    f" {ON_A_TERMINAL} on a terminal]",
 )
 @table_options
 def preview_command(
