@@ -188,6 +188,7 @@ def test_large_payloads_in_one_call_are_several_statements(connection: Connectio
     text = "a" * 60_000
     large = [{"n": n, "text": text} for n in range(2 * CHARACTERS_MOST // len(text) + 2)]
     ids = [outcome.run_id for outcome in enqueue_many(connection, "noop", large)]
+    assert len(ids) == len(large)
     found = fetch_all(connection, "SELECT id FROM rowcall.job_runs WHERE created_at = now() ORDER BY payload -> 'n'")
     assert [row["id"] for row in found] == ids
 
