@@ -88,7 +88,7 @@ def run_command(processes: int, metrics_port: int | None, **options: Any) -> Non
 
 
 def _port_of(number: int, metrics_port: int | None) -> list[str]:
-    """Return the option for the metrics port of one of several processes, each of which needs its own port."""
+    """Return the option for the metrics port; each of several processes needs its own port."""
     first = settings.read().worker_metrics_port if metrics_port is None else metrics_port
     if first is None:
         return []

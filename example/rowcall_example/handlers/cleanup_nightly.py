@@ -1,4 +1,4 @@
-"""cleanup_nightly: delete what has expired, in short batches, each of which is counted once."""
+"""cleanup_nightly: delete expired rows in short batches, and count each batch once."""
 
 from __future__ import annotations
 

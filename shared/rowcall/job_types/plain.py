@@ -60,11 +60,9 @@ class PlainPayloads:
 
     def completed(self, payload: object) -> dict[str, Any] | None:
         """Return this payload with defaults, or None if it is not plain."""
-        return {**self.defaults, **payload} if isinstance(payload, dict) and self._have(payload) else None
+        return {**self.defaults, **payload} if type(payload) is dict and self._have(payload) else None
 
     def _have(self, payload: Mapping[str, Any]) -> bool:
-        if type(payload) is not dict:
-            return False
         for name, value in payload.items():
             plain = self.fields.get(name)
             if plain is None or type(value) is not plain.kind:

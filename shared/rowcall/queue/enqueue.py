@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -28,7 +27,7 @@ from rowcall.queue.keys.holders import (
     remember,
     replayed,
 )
-from rowcall.queue.keys.insert import ENQUEUE_MANY, reserves, statement_for
+from rowcall.queue.keys.insert import ENQUEUE_MANY, WITH_KEYS_MOST, reserves, statement_for
 from rowcall.queue.keys.keyless import as_array, insert_keyless
 from rowcall.queue.views.results import Enqueued
 
@@ -164,8 +163,10 @@ def enqueue_prepared(
 
 
 def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Mapping[str, Any]) -> list[Enqueued]:
-    keyless = all(request.keys == NO_KEYS for request in requests)
-    if len(requests) == 1 and not keyless:
+    payloads = [request.payload for request in requests]
+    if all(request.keys == NO_KEYS for request in requests):
+        return [Enqueued(run_id, replayed=False) for run_id in insert_keyless(connection, payloads, columns)]
+    if len(requests) == 1:
         [request] = requests
         sql = statement_for(request.keys, columns["unique_mode"])
         rows = fetch_all(connection, sql, {**columns, "payload": request.payload, **request.keys._asdict()})
@@ -175,17 +176,15 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
             # A caller that catches the conflict and continues must find its key as free as before.
             free_keys(connection, columns["key_owner"], [request.keys])
             raise
+    if sum(map(len, payloads)) > WITH_KEYS_MOST:
+        raise RunInvalid({"payloads": f"exceed {WITH_KEYS_MOST} characters together: divide them into several calls"})
     # Enqueue all runs or none, even for a caller that catches the error and continues.
-    with nullcontext() if len(requests) == 1 else all_or_nothing(connection):
-        if keyless:
-            payloads = [request.payload for request in requests]
-            return [Enqueued(run_id, replayed=False) for run_id in insert_keyless(connection, payloads, columns)]
+    with all_or_nothing(connection):
         keys = [{**one.keys._asdict(), "reserves": reserves(one.keys, columns["unique_mode"])} for one in requests]
-        sent = {"payloads": as_array([request.payload for request in requests]), "requests": stored(keys)}
-        [new] = fetch_all(connection, ENQUEUE_MANY, {**columns, **sent})
-        return outcomes_of(
-            connection, requests, columns, dict(zip(new["positions"] or (), new["ids"] or (), strict=True))
-        )
+        sent = {"payloads": as_array(payloads), "requests": stored(keys)}
+        [inserted] = fetch_all(connection, ENQUEUE_MANY, {**columns, **sent})
+        new = zip(inserted["positions"] or (), inserted["ids"] or (), strict=True)
+        return outcomes_of(connection, requests, columns, dict(new))
 
 
 def outcomes_of(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rowcall.base.clock import elapsed
 from rowcall.base.database import Connection, fetch_all
+from rowcall.base.database.portions import divided
 from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.queue.fragments import BY_INDEX, LEASE_KEY
 from rowcall.queue.lease import Lease
@@ -93,17 +94,11 @@ def write_log(connection: Connection, lines: Lines) -> None:
 
 def portions(lines: Lines) -> Iterator[Lines]:
     """Divide the lines into portions, one for each statement; a portion has at least all lines of one run."""
-    portion: dict[Lease, Sequence[LogLine]] = {}
-    size = 0
-    for lease, of_lease in lines.items():
-        length = sum(len(line.text) for line in of_lease)
-        if portion and size + length > PORTION_CHARACTERS:
-            yield portion
-            portion, size = {}, 0
-        portion[lease] = of_lease
-        size += length
-    if portion:
-        yield portion
+    return map(dict, divided(lines.items(), _characters, PORTION_CHARACTERS))
+
+
+def _characters(entry: tuple[Lease, Sequence[LogLine]]) -> int:
+    return sum(len(line.text) for line in entry[1])
 
 
 def with_log(sql: str, lines: Lines) -> str:

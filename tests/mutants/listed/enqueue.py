@@ -116,9 +116,9 @@ ENQUEUE = [
     ),
     *at(
         "keys/keyless.py",
-        "_portions",
-        ("the last portion is lost", "if first < len(payloads):", "if False:"),
-        ("portions overlap", "first, characters = position, 0", "first, characters = position - 1, 0"),
+        "insert_keyless",
+        ("the ids of the first portions are lost", 'ids += new["ids"]', 'ids = new["ids"]'),
+        ("after an error, enqueue_many keeps some runs without keys", "with all_or_nothing(connection):", "if True:"),
     ),
     *(
         Mutant(name, "shared/rowcall/job_types/plain.py", place, stands, instead)
@@ -218,7 +218,7 @@ ENQUEUE = [
     *at(
         "enqueue.py",
         "_enqueued",
-        ("after a conflict, enqueue_many keeps some runs", "if len(requests) == 1 else", "if True else"),
+        ("after a conflict, enqueue_many keeps some runs", "with all_or_nothing(connection):", "if True:"),
     ),
     *at(
         "enqueue.py",

@@ -22,6 +22,7 @@ from rowcall.job_types.builtin import AnyPayload
 from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
 from rowcall.queue.enqueue import PAYLOAD_BYTES
+from rowcall.queue.keys.insert import WITH_KEYS_MOST
 from rowcall.queue.keys.keyless import CHARACTERS_MOST, RUNS_MOST
 
 # now() is the start of the transaction, so this does not count what other tests of this module committed.
@@ -191,6 +192,12 @@ def test_large_payloads_in_one_call_are_several_statements(connection: Connectio
     assert len(ids) == len(large)
     found = fetch_all(connection, "SELECT id FROM rowcall.job_runs WHERE created_at = now() ORDER BY payload -> 'n'")
     assert [row["id"] for row in found] == ids
+
+
+def test_more_payloads_with_keys_than_one_statement_can_take_are_refused(connection: Connection) -> None:
+    large = [{"text": "a" * 60_000}] * (WITH_KEYS_MOST // 60_000 + 1)
+    with pytest.raises(RunInvalid, match="payloads: exceed 67108864 characters together: divide them"):
+        enqueue_many(connection, "noop", large, keys=[f"key-{number}" for number in range(len(large))])
 
 
 def test_none_of_none_is_none(connection: Connection) -> None:

@@ -72,6 +72,10 @@ FROM reserved
 {RETURNING_ONE}
 """
 
+# How many characters the payloads of ENQUEUE_MANY may have together: PostgreSQL refuses a JSON array of more than 256 MB,
+# and one statement must sort all keys.
+WITH_KEYS_MOST = 2**26
+
 # Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
 # of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""

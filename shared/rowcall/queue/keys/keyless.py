@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rowcall.base.database import Connection, fetch_all
+from rowcall.base.database import Connection, all_or_nothing, fetch_all
+from rowcall.base.database.portions import divided
 from rowcall.queue.keys.insert import DUE_AT, IS_DUE
 from rowcall.status import Status
 
@@ -43,28 +44,18 @@ RUNS_MOST = 2000
 CHARACTERS_MOST = 2**23
 
 
-def insert_keyless(connection: Connection, payloads: Sequence[str], columns: Mapping[str, Any]) -> Iterator[int]:
-    """Insert a run for each payload, which is JSON text, with these columns; yield their ids in order."""
+def insert_keyless(connection: Connection, payloads: Sequence[str], columns: Mapping[str, Any]) -> list[int]:
+    """Insert a run for each payload, which is JSON text, with these columns, all or none; return their ids in order."""
     if len(payloads) == 1:
-        yield fetch_all(connection, ENQUEUE_ONE_KEYLESS, {**columns, "payload": payloads[0]})[0]["id"]
-        return
-    for portion in _portions(payloads):
-        [new] = fetch_all(connection, ENQUEUE_MANY_KEYLESS, {**columns, "payloads": as_array(portion)})
-        yield from new["ids"]
+        return [fetch_all(connection, ENQUEUE_ONE_KEYLESS, {**columns, "payload": payloads[0]})[0]["id"]]
+    ids: list[int] = []
+    with all_or_nothing(connection):
+        for portion in divided(payloads, len, CHARACTERS_MOST, RUNS_MOST):
+            [new] = fetch_all(connection, ENQUEUE_MANY_KEYLESS, {**columns, "payloads": as_array(portion)})
+            ids += new["ids"]
+    return ids
 
 
 def as_array(payloads: Sequence[str]) -> str:
     """Return the JSON array of these JSON texts."""
     return f"[{', '.join(payloads)}]"
-
-
-def _portions(payloads: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Divide the payloads into portions, one for each statement."""
-    first, characters = 0, 0
-    for position, payload in enumerate(payloads):
-        if position - first == RUNS_MOST or (characters + len(payload) > CHARACTERS_MOST and position > first):
-            yield payloads[first:position]
-            first, characters = position, 0
-        characters += len(payload)
-    if first < len(payloads):
-        yield payloads[first:]
