@@ -72,8 +72,8 @@ FROM reserved
 {RETURNING_ONE}
 """
 
-# How many characters the payloads of ENQUEUE_MANY may have together: PostgreSQL refuses a JSON array of more than 256 MB,
-# and one statement must sort all keys.
+# How many characters the payloads of ENQUEUE_MANY may have together: PostgreSQL refuses a JSON array of more than
+# 256 MB, and one statement must sort all keys.
 WITH_KEYS_MOST = 2**26
 
 # Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
