@@ -21,6 +21,9 @@ from tests.page.visits import Visit
 FEW = 45_000
 MANY = 5 * FEW
 
+# With these, the table has more blocks than a screen may read beyond what it read before.
+ENOUGH_TO_NOTICE = 10_000
+
 # An index with one more level, and pages that are less full.
 GROWS = 1.4
 MORE_BLOCKS = 20
@@ -40,8 +43,15 @@ def test_no_screen_reads_more_with_five_times_as_many_runs_whatever_the_planner_
 
 
 def test_a_scan_of_all_runs_on_a_screen_is_noticed(
-    app: flask.Flask, visit: Visit, filled: Filled, committed: Connection, monkeypatch: pytest.MonkeyPatch
+    app: flask.Flask,
+    visit: Visit,
+    filled: Filled,
+    module_url: str,
+    committed: Connection,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    grow(module_url, SOME, ENOUGH_TO_NOTICE)
+
     def scanned(connection: Connection, run_id: int) -> Row:
         fetch_all(connection, "SELECT count(*) FROM rowcall.job_runs WHERE progress IS NOT NULL")
         return get_run(connection, run_id)
