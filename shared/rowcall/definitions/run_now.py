@@ -9,7 +9,8 @@ from rowcall.definitions.content import Content
 from rowcall.definitions.store import locked_definition
 from rowcall.definitions.tick import clock
 from rowcall.job_types import Catalogue
-from rowcall.queue.enqueue import enqueue_prepared, fingerprint_of
+from rowcall.queue.enqueue import enqueue_prepared
+from rowcall.queue.keys.fingerprint import fingerprint_of
 from rowcall.queue.keys.holders import Holder, checked_key, remember
 from rowcall.queue.views.results import Enqueued
 

@@ -11,7 +11,8 @@ from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
 from rowcall.base.errors import NaturalKeyHeld
 from rowcall.base.timestamps import in_utc
 from rowcall.job_types import catalogue
-from rowcall.queue.enqueue import check_options, fingerprint_of, stored_text
+from rowcall.queue.enqueue import check_options, stored_text
+from rowcall.queue.keys.fingerprint import fingerprint_of
 from rowcall.queue.keys.holders import Keys, checked_key, find_holders, natural_key_of, replayed
 from rowcall.queue.keys.insert import INSERT, IS_DUE, NEXT_ID, UNLESS_A_KEY_IS_TAKEN
 from rowcall.queue.operate import check_version, refused

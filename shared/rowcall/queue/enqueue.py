@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -16,6 +14,7 @@ from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.job_types.declaration import ATTEMPTS_MOST, NAME, PRIORITY_FIRST, PRIORITY_LAST
+from rowcall.queue.keys.fingerprint import fingerprint_of, sent_of
 from rowcall.queue.keys.holders import (
     NO_KEYS,
     Holder,
@@ -42,10 +41,6 @@ IN_PROCESS = "app"
 
 # The id of the run whose handler enqueues: the `created_by` of the new runs begins with it, as `run 4711`.
 PARENT: ContextVar[int | None] = ContextVar("rowcall_parent", default=None)
-
-
-# Created once, because json.dumps creates one for every value.  Its text is part of stored fingerprints.
-FINGERPRINTED = json.JSONEncoder(sort_keys=True, default=datetime.isoformat)
 
 
 class Prepared(NamedTuple):
@@ -81,9 +76,9 @@ def enqueue(
 def enqueue_many(
     connection: Connection,
     job_type: str | JobType,
-    payloads: Sequence[Mapping[str, Any]],
+    payloads: Iterable[Mapping[str, Any]],
     *,
-    keys: Sequence[str | None] | None = None,
+    keys: Iterable[str | None] | None = None,
     key_owner: str = IN_PROCESS,
     run_at: datetime | None = None,
     queue: str | None = None,
@@ -105,10 +100,7 @@ def enqueue_many(
     options = {"run_at": run_at, "queue": queue, "priority": priority, "max_attempts": max_attempts}
     check_options(declared, options)
     options["run_at"] = in_utc(run_at)
-    requests = [
-        prepared(declared, payload, options, key)
-        for payload, key in zip(payloads, keys or [None] * len(payloads), strict=True)
-    ]
+    requests = _requests(declared, payloads, keys, options)
     try:
         return enqueue_prepared(connection, requests, columns_of(declared, options, key_owner, created_by))
     except Exception as error:
@@ -118,6 +110,28 @@ def enqueue_many(
         if mismatched := mismatch_behind(error):
             raise mismatched from error
         raise
+
+
+def _requests(
+    declared: JobType,
+    payloads: Iterable[Mapping[str, Any]],
+    keys: Iterable[str | None] | None,
+    options: Mapping[str, Any],
+) -> list[Prepared]:
+    """Check all payloads and keys; if there are several, the error says which of them is invalid."""
+    if isinstance(payloads, str | Mapping) or not isinstance(payloads, Iterable):
+        raise RunInvalid({"payloads": "must be a list of objects, one for each run"})
+    sent = list(payloads)
+    their_keys = [None] * len(sent) if keys is None else list(keys)
+    if len(their_keys) != len(sent):
+        raise RunInvalid({"keys": f"must be one for each payload: there are {len(sent)}, and {len(their_keys)} keys"})
+    requests = []
+    for position, (payload, key) in enumerate(zip(sent, their_keys, strict=True)):
+        try:
+            requests.append(prepared(declared, payload, options, key))
+        except RunInvalid as error:
+            raise (error if len(sent) == 1 else RunInvalid({"payloads": {position: error.fields}})) from None
+    return requests
 
 
 def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, created_by: str | None) -> dict[str, Any]:
@@ -275,23 +289,3 @@ def stored_text(payload: Mapping[str, Any]) -> str:
             }
         )
     return text
-
-
-def fingerprint_of(subject: str, content: Any, options: Mapping[str, Any]) -> str:
-    """Return the fingerprint of a request's content: the type, the payload as sent, and the options."""
-    text = FINGERPRINTED.encode([subject, content, options])
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def sent_of(stored: Any, sent: Any) -> Any:
-    """Return the stored values of the fields that were sent.
-
-    A repeated request then has the same fingerprint, even if the schema has gained a field with a default.
-    """
-    if stored == sent:
-        return stored
-    if isinstance(stored, Mapping) and isinstance(sent, Mapping):
-        return {name: sent_of(stored[name], value) for name, value in sent.items() if name in stored}
-    if isinstance(stored, list) and isinstance(sent, Sequence) and len(stored) == len(sent):
-        return [sent_of(*pair) for pair in zip(stored, sent, strict=True)]
-    return stored

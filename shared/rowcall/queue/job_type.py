@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 from rowcall import job_types
@@ -23,9 +23,9 @@ class JobType(job_types.JobType):
     def enqueue_many(
         self,
         connection: Connection,
-        payloads: Sequence[Mapping[str, Any]],
+        payloads: Iterable[Mapping[str, Any]],
         *,
-        keys: Sequence[str | None] | None = None,
+        keys: Iterable[str | None] | None = None,
         **options: Unpack[Options],
     ) -> list[Enqueued]:
         """Enqueue many runs in the caller's transaction, all or none; the outcomes are in the order of the payloads."""

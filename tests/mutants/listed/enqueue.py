@@ -200,13 +200,13 @@ ENQUEUE = [
         ),
     ),
     *at(
-        "enqueue.py",
+        "keys/fingerprint.py",
         "fingerprint_of",
         ("another payload has the same fingerprint", "[subject, content, options]", "[subject, options]"),
         ("other options have the same fingerprint", "[subject, content, options]", "[subject, content]"),
     ),
     *at(
-        "enqueue.py",
+        "keys/fingerprint.py",
         "sent_of",
         (
             "defaults count as sent",

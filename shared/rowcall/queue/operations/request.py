@@ -9,7 +9,7 @@ from typing import Any
 from rowcall.access.audit import wrong_with_reason
 from rowcall.base.errors import FilterInvalid
 from rowcall.base.timestamps import in_utc, unusable
-from rowcall.queue.enqueue import fingerprint_of
+from rowcall.queue.keys.fingerprint import fingerprint_of
 from rowcall.queue.operations.actions import Action, narrowed
 from rowcall.queue.views.filters import Filter, from_json, to_json
 
