@@ -129,6 +129,16 @@ def test_a_look_that_began_before_the_schedules_were_decided_says_nothing_about_
     assert in_flight.look_found_nothing(elapsed())
 
 
+def test_nothing_is_quiet_before_the_schedules_are_decided() -> None:
+    in_flight = InFlight(THREADS)
+    in_flight.deciding = True
+    assert in_flight.look_found_nothing(elapsed())
+    assert not in_flight.quiet.is_set()
+    in_flight.look_again()
+    assert in_flight.look_found_nothing(elapsed())
+    assert in_flight.quiet.is_set()
+
+
 def test_who_found_all_slots_reserved_is_woken_when_the_claim_under_way_is_answered() -> None:
     in_flight = InFlight(THREADS)
     waker = in_flight.wake_ups.waker()

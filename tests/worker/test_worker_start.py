@@ -1,4 +1,4 @@
-"""A worker whose database cannot be used when it starts: `worker run` tries again, unless that cannot help."""
+"""How a worker starts: `worker run` tries again if it cannot use the database, and `once` ends if nothing is due."""
 
 from __future__ import annotations
 
@@ -48,6 +48,14 @@ def test_a_worker_does_not_try_again_with_a_wrong_url(environment: dict[str, str
     ended = rowcall({**environment, "DATABASE_URL": urls[wrong]}, "worker", "run")
     assert ended.returncode == 3
     assert "database lost" not in ended.stderr
+
+
+def test_a_worker_of_cron_that_finds_nothing_due_ends_before_its_next_poll(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    here = {**environment, "DATABASE_URL": fresh_url, "ROWCALL_POLL": "60"}
+    ended = rowcall(here, "worker", "once", "--max-time", "20")
+    assert '"reason": "nothing that it serves is due"' in ended.stderr
 
 
 def test_a_worker_registers_how_often_it_sends_a_heartbeat(environment: dict[str, str], fresh_url: str) -> None:

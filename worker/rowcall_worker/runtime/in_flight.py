@@ -52,7 +52,8 @@ class InFlight:
         self._written_at = elapsed()
         # Runs were unclaimed: claim nothing ahead until a slot is free.
         self._returned = False
-        self._decided_at = 0.0
+        # Whether the scheduler of `once` still makes runs due: until it has finished, no look shows that all is quiet.
+        self.deciding, self._decided_at = False, 0.0
         # A producer found no slot, because the other one had reserved all of them for a claim in progress.
         self._turned_away = False
         # The suspect in flight, if any, and whether to claim nothing until a suspect can run alone.
@@ -240,7 +241,7 @@ class InFlight:
         with self._lock:
             if began_at < max(self._written_at, self._decided_at):
                 return False
-            if not (self.runs or self.reserved or self._ended):
+            if not (self.runs or self.reserved or self._ended or self.deciding):
                 self.quiet.set()
             return True
 
@@ -256,9 +257,9 @@ class InFlight:
         return abandoned
 
     def look_again(self) -> None:
-        """Look again, because more may be due since the last look began."""
+        """Look again, because the scheduler has made runs due since the last look began."""
         with self._lock:
-            self._decided_at = elapsed()
+            self.deciding, self._decided_at = False, elapsed()
             self.quiet.clear()
         self.wake_ups.wake()
 

@@ -38,7 +38,6 @@ class Scheduler:
     poll: float
     watch: Watch
     pings: Pings
-    deciding: bool = False
     _thread: threading.Thread | None = None
     _stopped: threading.Event = field(default_factory=threading.Event)
     _resting: Resting = field(default_factory=Resting)
@@ -75,14 +74,12 @@ class Scheduler:
 
         This is a thread so that due runs need not wait until the schedules have caught up after a long outage.
         """
-        self.deciding = True
 
         def run() -> None:
             try:
                 self._catch_up(until)
             finally:
                 decided()
-                self.deciding = False
 
         self._begin(guarded(run))
 

@@ -127,6 +127,7 @@ class Worker:
         self._heartbeat.start()
         until = started + task.max_time if task.once else float("inf")
         if task.once:
+            self.in_flight.deciding = True
             self._scheduler.start_once(self.in_flight.guarded, until, self.in_flight.look_again)
         else:
             self._scheduler.start(self.in_flight.guarded)
@@ -134,12 +135,10 @@ class Worker:
             self._isolation.start()
         self._threads = [producer.start() for producer in self._producers]
         while not stop.asked and elapsed() < until and self.in_flight.failure is None:
-            # Only a claim that began after the last tick can show that nothing is due.
-            deciding = self._scheduler.deciding
             # Signals are handled between waits, so no wait may last forever.
             quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
             self.in_flight.quiet.clear()
-            if task.once and not deciding and (quiet or self._limit_reached()):
+            if task.once and not self.in_flight.deciding and (quiet or self._limit_reached()):
                 break
         reason = self._reason(stop, until)
         if task.once:
