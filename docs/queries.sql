@@ -3843,7 +3843,7 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
 -- rowcall.queue.keys.keyless: ENQUEUE_ONE_KEYLESS
--- No ON CONFLICT: it would look into every unique index before it inserts a row.
+-- A function, because PostgreSQL keeps its plans.  Like ENQUEUE_MANY_KEYLESS, it inserts the run and wakes a worker.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
 \set queue 'default'
@@ -3855,17 +3855,17 @@ ROLLBACK;
 \set created_by 'cli:me'
 \set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 BEGIN;
-INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
-
-VALUES (:'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
-    :'trace_parent', 'queued')
-RETURNING id, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
+SELECT rowcall.insert_run(
+    :'job_type', :'payload'::pg_catalog.jsonb, :'queue', (:'priority')::pg_catalog.int2,
+    :'run_at'::pg_catalog.timestamptz, :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
+    :'trace_parent'
+) AS id;
 ROLLBACK;
 
 -- rowcall.queue.keys.keyless: ENQUEUE_MANY_KEYLESS
--- The payloads are one JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are
--- assigned in the order of the payloads, so that the first one is claimed first.
+-- No ON CONFLICT: it would look into every unique index before it inserts a row.  The payloads are one
+-- JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are assigned in the order of
+-- the payloads, so that the first one is claimed first.
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
@@ -3878,12 +3878,10 @@ ROLLBACK;
 \set payloads '[{"user_id": 1}, {"user_id": 2}]'
 BEGIN;
 WITH new AS (
-
 INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
-
-SELECT :'job_type', given.payload, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner', :'created_by',
-    :'trace_parent', 'queued'
+    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent)
+SELECT :'job_type', given.payload, :'queue', :'priority', coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts', :'unique_mode', :'key_owner',
+    :'created_by', :'trace_parent'
 FROM pg_catalog.jsonb_array_elements(:'payloads'::pg_catalog.jsonb) WITH ORDINALITY AS given(payload, position)
 ORDER BY given.position
 RETURNING id, run_at OPERATOR(pg_catalog.<=) pg_catalog.now() AS is_due

@@ -112,7 +112,7 @@ END $$;
 REVOKE ALL ON ALL TABLES IN SCHEMA rowcall FROM "{name}";
 GRANT USAGE ON SCHEMA rowcall TO "{name}";
 GRANT USAGE ON SEQUENCE rowcall.job_runs_id_seq TO "{name}";
-GRANT EXECUTE ON FUNCTION rowcall.wake(text, text), rowcall.free_keys(text, text[]) TO "{name}";
+GRANT EXECUTE ON FUNCTION rowcall.wake(text, text), rowcall.free_keys(text, text[]), rowcall.insert_run TO "{name}";
 """
 
 

@@ -101,7 +101,7 @@ def granted_at_0001(empty_url: str) -> Iterator[Granted]:
     migrate(empty_url, 3, "0001")
     made = Granted(empty_url, {duty: f"{duty}_{uuid.uuid4().hex[:8]}" for duty in DUTIES})
     known = objects(empty_url, "rowcall")
-    lines = made.script.replace(", rowcall.free_keys(text, text[])", "").splitlines(keepends=True)
+    lines = made.script.replace(", rowcall.free_keys(text, text[]), rowcall.insert_run", "").splitlines(keepends=True)
     psql(empty_url, "".join(line for line in lines if {*re.findall(r" ON rowcall\.(\w+) TO ", line)} <= known))
     yield made
     names = ", ".join(made.names.values())
@@ -110,13 +110,14 @@ def granted_at_0001(empty_url: str) -> Iterator[Granted]:
 
 @pytest.mark.parametrize("revisions", [["0002"], ["0002", "0001", "0002"]])
 @pytest.mark.parametrize("duty", DUTIES)
-def test_after_a_migration_each_role_can_enqueue_with_a_key_as_before(
+def test_after_a_migration_each_role_can_enqueue_with_a_key_or_without_as_before(
     granted_at_0001: Granted, duty: str, revisions: list[str]
 ) -> None:
     url, job_types = granted_at_0001.url, (charging("charge"), charging("live", "live"))
     for revision in revisions:
         migrate(url, 3, revision)
     with role(url, "older", member_of=granted_at_0001.names[duty]) as by, database.transaction(by.url) as connection:
+        assert not queue.enqueue(connection, "noop", {}).replayed
         for job_type in job_types:
             first = queue.enqueue(connection, job_type, {"invoice_id": 1}, key=f"s {job_type.name}")
             again = queue.enqueue(connection, job_type, {"invoice_id": 1}, key=f"t {job_type.name}")
@@ -142,7 +143,8 @@ def test_the_migration_grants_request_keys_to_every_role_that_can_insert_runs(
         """
         SELECT has_table_privilege(%(name)s, 'rowcall.request_keys', 'SELECT') AS reads,
             has_table_privilege(%(name)s, 'rowcall.request_keys', 'INSERT') AS inserts,
-            has_function_privilege(%(name)s, 'rowcall.free_keys(text, text[])', 'EXECUTE') AS frees
+            has_function_privilege(%(name)s, 'rowcall.free_keys(text, text[])', 'EXECUTE') AS frees,
+            has_function_privilege(%(name)s, 'rowcall.insert_run'::regproc, 'EXECUTE') AS inserts_one
         """,
         name=name,
     )

@@ -5,6 +5,8 @@ A run can have further idempotency keys.  Alerts have incidents.  The operator's
 
 from alembic import op
 
+from rowcall_migrations.inserting import INSERT_RUN, REQUEST_KEYS, RIGHTS_OF_INSERTERS
+
 revision = "0002"
 down_revision = "0001"
 fits = "0001"
@@ -141,61 +143,6 @@ ONE_SIDE = REFUSE_AUDIT_CHANGE.format(
 )
 BOTH_SIDES = REFUSE_AUDIT_CHANGE.format(unchanged_before="", unchanged_after="")
 
-# Code of 0001 prunes beside this schema too, so the database deletes the keys with their run, with the owner's rights.
-# The enqueuing role can free only keys that belong to no run.
-REQUEST_KEYS = """
-CREATE TABLE rowcall.request_keys (
-    idempotency_key text NOT NULL,
-    key_owner text NOT NULL,
-    run_id bigint NOT NULL,
-    request_fingerprint text NOT NULL,
-    created_at timestamptz DEFAULT now() NOT NULL,
-    CONSTRAINT request_keys_pkey PRIMARY KEY (idempotency_key, key_owner)
-) WITH (autovacuum_vacuum_scale_factor = 0.05, vacuum_truncate = false);
-CREATE INDEX request_keys_run ON rowcall.request_keys (run_id);
-CREATE FUNCTION rowcall.delete_request_keys() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-BEGIN
-    DELETE FROM rowcall.request_keys WHERE run_id = OLD.id;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER job_runs_keys_deleted AFTER DELETE ON rowcall.job_runs
-    FOR EACH ROW EXECUTE FUNCTION rowcall.delete_request_keys();
-CREATE FUNCTION rowcall.free_keys(owner text, keys text[]) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-BEGIN
-    DELETE FROM rowcall.request_keys
-    WHERE key_owner = owner AND idempotency_key = ANY(keys)
-        AND NOT EXISTS (SELECT FROM rowcall.job_runs WHERE id = request_keys.run_id);
-END
-$$
-"""
-
-# A role that can insert runs needs these rights, for a request with an idempotency key and for traces.  It has only
-# older grants until somebody runs the new script of `rowcall migrate --grants`.  regrole returns a role's name quoted.
-RIGHTS_OF_REQUEST_KEYS = """
-DO $$
-DECLARE
-    role text;
-BEGIN
-    FOR role IN
-        SELECT DISTINCT CASE given.grantee WHEN 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END
-        FROM (
-            SELECT relacl FROM pg_class WHERE oid = 'rowcall.job_runs'::regclass
-            UNION ALL
-            SELECT attacl FROM pg_attribute WHERE attrelid = 'rowcall.job_runs'::regclass
-        ) AS rights(acl), aclexplode(acl) AS given
-        WHERE given.privilege_type = 'INSERT'
-    LOOP
-        EXECUTE 'GRANT SELECT, INSERT ON rowcall.request_keys TO ' || role;
-        EXECUTE 'GRANT INSERT (trace_parent) ON rowcall.job_runs TO ' || role;
-        EXECUTE 'GRANT EXECUTE ON FUNCTION rowcall.free_keys(text, text[]) TO ' || role;
-    END LOOP;
-END
-$$
-"""
-
 INCIDENTS = """
 CREATE TABLE rowcall.incidents (
     id bigint GENERATED ALWAYS AS IDENTITY,
@@ -266,7 +213,8 @@ def upgrade() -> None:
     op.execute(RUN_COUNTS)
     op.execute(OPERATIONS)
     op.execute(REQUEST_KEYS)
-    op.execute(RIGHTS_OF_REQUEST_KEYS)
+    op.execute(INSERT_RUN)
+    op.execute(RIGHTS_OF_INSERTERS)
     op.execute(INCIDENTS)
     op.execute(PINGS)
     op.execute(PAGE_SESSIONS)
@@ -285,7 +233,7 @@ def downgrade() -> None:
     op.execute("DROP TABLE rowcall.incidents, rowcall.alert_checks, rowcall.pings")
     op.execute("DROP TABLE rowcall.page_sessions, rowcall.page_views")
     op.execute("DROP TRIGGER job_runs_keys_deleted ON rowcall.job_runs")
-    op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[])")
+    op.execute("DROP FUNCTION rowcall.delete_request_keys(), rowcall.free_keys(text, text[]), rowcall.insert_run")
     op.execute("DROP TABLE rowcall.request_keys")
     op.execute("DROP TABLE rowcall.operation_refusals, rowcall.operations")
     op.execute("DROP TABLE rowcall.run_counts, rowcall.worker_versions")

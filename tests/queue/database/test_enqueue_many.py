@@ -14,6 +14,7 @@ from rowcall.base.database import Connection, fetch_all, fetch_value
 from rowcall.base.errors import RunInvalid
 from rowcall.job_types import JobType
 from rowcall.job_types.builtin import AnyPayload
+from rowcall.job_types.declaration import PRIORITY_FIRST
 from rowcall.queue import enqueue, enqueue_many
 from rowcall.queue.keys.insert import WITH_KEYS_MOST
 from rowcall.queue.keys.keyless import CHARACTERS_MOST, RUNS_MOST
@@ -42,7 +43,7 @@ def test_a_run_without_keys_has_the_columns_of_its_type_and_its_request(connecti
     options: Any = {
         "key_owner": "api:shop",
         "created_by": "web",
-        "priority": -7,
+        "priority": PRIORITY_FIRST,
         "run_at": datetime(2100, 1, 1, tzinfo=UTC),
     }
     outcomes = [enqueue(connection, live, {}, **options), *enqueue_many(connection, live, [{}, {}], **options)]

@@ -8,27 +8,25 @@ from typing import Any
 from rowcall.base.database import Connection, all_or_nothing, fetch_all
 from rowcall.base.database.portions import divided
 from rowcall.queue.keys.insert import DUE_AT, IS_DUE
-from rowcall.status import Status
 
-INSERT = """
-INSERT INTO rowcall.job_runs
-    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent, status)
-"""
-OPTIONS = f"""%(queue)s, %(priority)s, {DUE_AT}, %(max_attempts)s, %(unique_mode)s, %(key_owner)s, %(created_by)s,
-    %(trace_parent)s, '{Status.QUEUED}'"""
-
-# No ON CONFLICT: it would look into every unique index before it inserts a row.
-ENQUEUE_ONE_KEYLESS = f"""{INSERT}
-VALUES (%(job_type)s, %(payload)s::pg_catalog.jsonb, {OPTIONS})
-RETURNING id, CASE WHEN {IS_DUE} THEN rowcall.wake(%(queue)s, %(job_type)s) END AS woken
+# A function, because PostgreSQL keeps its plans.  Like ENQUEUE_MANY_KEYLESS, it inserts the run and wakes a worker.
+ENQUEUE_ONE_KEYLESS = """
+SELECT rowcall.insert_run(
+    %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, (%(priority)s)::pg_catalog.int2,
+    %(run_at)s::pg_catalog.timestamptz, %(max_attempts)s, %(unique_mode)s, %(key_owner)s, %(created_by)s,
+    %(trace_parent)s
+) AS id
 """
 
-# The payloads are one JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are
-# assigned in the order of the payloads, so that the first one is claimed first.
+# No ON CONFLICT: it would look into every unique index before it inserts a row.  The payloads are one
+# JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are assigned in the order of
+# the payloads, so that the first one is claimed first.
 ENQUEUE_MANY_KEYLESS = f"""
 WITH new AS (
-{INSERT}
-SELECT %(job_type)s, given.payload, {OPTIONS}
+INSERT INTO rowcall.job_runs
+    (job_type, payload, queue, priority, run_at, max_attempts, unique_mode, key_owner, created_by, trace_parent)
+SELECT %(job_type)s, given.payload, %(queue)s, %(priority)s, {DUE_AT}, %(max_attempts)s, %(unique_mode)s, %(key_owner)s,
+    %(created_by)s, %(trace_parent)s
 FROM pg_catalog.jsonb_array_elements(%(payloads)s::pg_catalog.jsonb) WITH ORDINALITY AS given(payload, position)
 ORDER BY given.position
 RETURNING id, {IS_DUE} AS is_due
