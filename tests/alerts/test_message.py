@@ -66,6 +66,12 @@ def test_a_message_has_a_subject_of_one_line_and_says_since_when(
     assert json.loads(json.dumps(told.incidents))[0]["state"] == change
 
 
+def test_a_test_comes_after_what_is_true(connection: PgConnection) -> None:
+    incidents = [begun(connection, alert, "mail") for alert in (Alert.TEST, Alert.RUN_DIED)]
+    told = compose(connection, {"opened": incidents, "ended": []}, "production", PAGE)
+    assert [incident["alert"] for incident in told.incidents] == [Alert.RUN_DIED, Alert.TEST]
+
+
 @pytest.mark.parametrize("change", ["opened", "ended"])
 def test_an_alert_that_only_newer_code_knows_is_named(connection: PgConnection, change: str) -> None:
     insert = "INSERT INTO rowcall.incidents (alert, subject, details) VALUES ('disk_full', 'pg_wal', '{}') RETURNING id"

@@ -199,7 +199,7 @@ def test_a_port_in_use_is_passed_over_when_it_was_not_asked_for(beside: dict[str
 
 def test_with_a_database_url_no_server_is_started(beside: dict[str, str], fresh_url: str) -> None:
     up = Up(beside, "--port", "0")
-    assert "DATABASE_URL" in up.said
+    assert re.search(r"in this folder:\n\n  export DATABASE_URL=\.\.\. ", up.said)
     assert [run["job_type"] for run in listed_in(fresh_url)] == ["noop"]
     assert not (Path(beside["ROWCALL_HOME"]) / "postgres").exists()
     up.end(signal.SIGINT)

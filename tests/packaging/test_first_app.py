@@ -101,7 +101,7 @@ def here(tmp_path: Path, fresh_url: str) -> dict[str, str]:
     }
 
 
-# What precedes the lines that wait for a result.
+# What precedes the lines that enqueue.
 BEFORE = """
 import os, psycopg2
 from shop.job_types import WELCOME
@@ -115,6 +115,13 @@ def test_an_app_waits_for_a_result_with_the_lines_of_the_page(tmp_path: Path, he
     with running(here, "worker", "run"):
         printed = subprocess.check_output([sys.executable, "-c", BEFORE + block], env=here, cwd=tmp_path, text=True)
     assert printed == "{'greeted': 1}\n"
+
+
+def test_an_app_enqueues_many_runs_with_the_lines_of_the_page(tmp_path: Path, here: dict[str, str]) -> None:
+    write_app(tmp_path, JOBS)
+    [block] = [text for text in blocks("jobs.md", "python") if ".enqueue_many(connection" in text]
+    subprocess.check_output([sys.executable, "-c", BEFORE + block], env=here, cwd=tmp_path, text=True)
+    assert "claimed 1000, succeeded 1000" in rowcall(here, "worker", "once").stdout
 
 
 def test_readmes_app_sends_one_mail_to_each_new_user(tmp_path: Path, here: dict[str, str]) -> None:

@@ -25,8 +25,11 @@ TOLD_MOST = 20
 def compose(connection: Connection, payload: Mapping[str, Any], environment: str | None, page: str | None) -> Message:
     """Compose the message of a run of send_incidents; `environment` is the name of this installation."""
     changes = {id_: change for change in Change for id_ in payload[change]}
-    # What began comes first, also in the subject, because it matters more than what ended.
-    rows = sorted(incidents(connection, list(changes)), key=lambda row: changes[row["id"]] is Change.ENDED)
+    # What began comes first, also in the subject, because it matters more than what ended; a test matters least.
+    rows = sorted(
+        incidents(connection, list(changes)),
+        key=lambda row: (row["alert"] == Alert.TEST, changes[row["id"]] is Change.ENDED),
+    )
     told = [_told(connection, row, changes[row["id"]], page) for row in rows[:TOLD_MOST]]
     left = len(rows) - len(told)
     blocks = ["\n".join([one["title"], *one["lines"]]) for one in told]

@@ -88,7 +88,9 @@ class Running:
     @property
     def before(self) -> list[str]:
         """What to type in a new terminal before the first command."""
-        return [f"export ROWCALL_APP={EXAMPLE}"] if self.is_example else []
+        # Not the URL itself, because it may contain a password.
+        url = ["export DATABASE_URL=...     # as in this terminal"] if self.queue else []
+        return [*url, *([f"export ROWCALL_APP={EXAMPLE}"] if self.is_example else [])]
 
     @property
     def first_step(self) -> str:
