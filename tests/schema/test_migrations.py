@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 
+from rowcall import queue
 from rowcall.base import database
 from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
 from rowcall.schema import REVISION, check_revision, schema_of
@@ -133,6 +134,15 @@ def test_an_older_schema_is_refused_with_what_to_run(fresh_url: str) -> None:
         pytest.raises(SchemaMismatch, match=rf"is 0000, older .*\({REVISION}\): run `rowcall migrate`"),
     ):
         check_revision(connection)
+
+
+def test_enqueuing_with_an_older_schema_is_refused_with_what_to_run(fresh_url: str) -> None:
+    migrate(fresh_url, 3, "0001")
+    with (
+        database.transaction(fresh_url) as connection,
+        pytest.raises(SchemaMismatch, match=r"function rowcall\.insert_run\(.* does not exist; run `rowcall migrate`"),
+    ):
+        queue.enqueue(connection, "noop", {})
 
 
 def test_a_database_without_schema_is_refused_with_what_to_run(empty_url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import psycopg2.errors
-from psycopg2.errorcodes import INVALID_SCHEMA_NAME, UNDEFINED_COLUMN, UNDEFINED_TABLE
+from psycopg2.errorcodes import INVALID_SCHEMA_NAME, UNDEFINED_COLUMN, UNDEFINED_FUNCTION, UNDEFINED_TABLE
 
 from rowcall.base.database import Connection, drivers_error, fetch_one, fetch_value, sqlstate_of
 from rowcall.base.errors import SchemaMismatch
@@ -20,7 +20,7 @@ SCHEMA = f"SELECT version_num AS revision, coalesce(fits, version_num) AS fits F
 
 
 # What the database reports if the schema has been removed, or migrated back, while this process runs.
-SCHEMA_STATES = (UNDEFINED_TABLE, UNDEFINED_COLUMN, INVALID_SCHEMA_NAME)
+SCHEMA_STATES = (UNDEFINED_TABLE, UNDEFINED_COLUMN, UNDEFINED_FUNCTION, INVALID_SCHEMA_NAME)
 SCHEMA_ERRORS = tuple(psycopg2.errors.lookup(state) for state in SCHEMA_STATES)
 
 
