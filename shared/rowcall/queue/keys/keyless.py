@@ -18,9 +18,9 @@ SELECT rowcall.insert_run(
 ) AS id
 """
 
-# No ON CONFLICT: it would look into every unique index before it inserts a row.  The payloads are one
-# JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are assigned in the order of
-# the payloads, so that the first one is claimed first.
+# No ON CONFLICT: it would look into every unique index before it inserts a row.  The payloads are one JSON array,
+# because the server parses an SQL array of a thousand values one by one.  Ids are assigned in the order of the
+# payloads, so that the first one is claimed first.
 ENQUEUE_MANY_KEYLESS = f"""
 WITH new AS (
 INSERT INTO rowcall.job_runs
