@@ -45,10 +45,13 @@ def test_a_finished_run_leaves_two_dead_rows_and_its_claim_touches_no_index(shop
     with database.transaction(shop.url) as connection:
         queue.enqueue_many(connection, "noop", [{"number": number} for number in range(RUNS)])
     # Enqueued rows fill half of each page, so that nearly every claim finds room on its page.
-    assert f"succeeded {RUNS}" in rowcall(shop.environment, "worker", "once").stdout
+    # No heartbeat comes in between: it would write a version of each run in flight.
+    unhurried = {**shop.environment, "ROWCALL_HEARTBEAT": "40"}
+    assert f"succeeded {RUNS}" in rowcall(unhurried, "worker", "once").stdout
     [versions] = shop.sql(VERSIONS)
-    # A run that a worker gave back unbegun has two versions more.
-    assert 2 * RUNS <= versions["n_tup_upd"] <= 2.2 * RUNS
+    # A busy machine gives back some runs unbegun, and claims them again under another lease.
+    [leases] = shop.sql("SELECT sum(lease_no) AS number FROM rowcall.job_runs")
+    assert versions["n_tup_upd"] == 2 * leases["number"]
     assert versions["n_tup_hot_upd"] >= 0.95 * RUNS
 
 
