@@ -1,6 +1,6 @@
 # Targets for people who work on Rowcall or try it.  They need only Python >= 3.11 and make; PostgreSQL is included.
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format check mutants bench docs screenshots lock clean
+.PHONY: help up test lint format check mutants bench bench-peers docs screenshots lock clean
 SHELL := /bin/sh
 
 # The first Python on the PATH that is new enough; to use another: `make PYTHON=/path/to/python up`.
@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 MUTANTS_ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: .venv/installed ## start PostgreSQL, the API and a worker, and show a run succeed; Ctrl-C stops them
 	@exec .venv/bin/python -m rowcall.cli up --with-parent
@@ -38,6 +38,9 @@ mutants: .venv/installed ## remove the queue's guards one by one, and print whic
 bench: .venv/installed ## measure the queue, and plain SQL for comparison
 	@$(RUN) tests.bench $(BENCH_ARGS)
 
+bench-peers: .venv/installed ## install other job systems, measure them and Rowcall in turns, and write docs/benchmarks.md
+	@$(RUN) tests.bench.peers $(BENCH_ARGS)
+
 docs: .venv/installed ## write the generated pages in docs/, and build all pages as a site in site/
 	@$(RUN) rowcall.status > docs/status.md
 	@$(RUN) tests.reference.settings > docs/settings.md
@@ -58,7 +61,7 @@ lock: .venv/installed ## update the locked dependencies
 
 clean: ## remove .venv and all local data, including the local database
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m rowcall.local_postgres remove; fi
-	rm -rf .venv .rowcall site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .rowcall .bench site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Debian packages ensurepip separately; if it is missing, the system's pip installs into the new environment.

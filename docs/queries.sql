@@ -3863,9 +3863,9 @@ SELECT rowcall.insert_run(
 ROLLBACK;
 
 -- rowcall.queue.keys.keyless: ENQUEUE_MANY_KEYLESS
--- No ON CONFLICT: it would look into every unique index before it inserts a row.  The payloads are one
--- JSON array, because the server parses an SQL array of a thousand values one by one.  Ids are assigned in the order of
--- the payloads, so that the first one is claimed first.
+-- No ON CONFLICT: it would look into every unique index before it inserts a row.  The payloads are one JSON array,
+-- because the server parses an SQL array of a thousand values one by one.  Ids are assigned in the order of the
+-- payloads, so that the first one is claimed first.
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'

@@ -1,0 +1,125 @@
+"""Write docs/benchmarks.md and its charts from docs/benchmarks/peers.json."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+OURS = "rowcall"
+PLAIN = "plain-sql"
+NAMES = {OURS: "Rowcall", PLAIN: "plain SQL", "graphile-worker": "graphile-worker", "pgqueuer": "PgQueuer"}
+
+INTRODUCTION = """\
+# Benchmarks
+
+Rowcall beside [graphile-worker](https://worker.graphile.org) and [PgQueuer](https://github.com/janbjorge/pgqueuer),
+and beside the plain SQL that does the same work on Rowcall's own table. `make bench-peers` installs the other systems,
+measures all of them in turns on one server, and writes this page. Compare the ratios of one run; the figures depend on
+the machine.
+"""
+
+MEDIANS = """\
+## Medians
+
+The number in parentheses is Rowcall's figure divided by this one.
+"""
+
+BIASES = """\
+## What to keep in mind
+
+- We chose what is measured, and we know our own system best. The others run with the fastest settings of those
+  that we tried, Rowcall with its defaults; other settings may be faster for them.
+- The handler does nothing, so the figures show the cost of the queue, which is small beside that of most jobs.
+- graphile-worker and PgQueuer delete a job when it is done. Rowcall keeps its row, with result and times, as history.
+- graphile-worker runs in Node.js; PgQueuer in Python on asyncpg, with asyncio handlers. Rowcall runs handlers in
+  threads, on psycopg2.
+- Programs and server share the machine, as they often do in a small installation. A second process gains little where
+  one and the server already use all cores.
+- Plain SQL claims batches of 500 in one queue without a limit, a lease, retries or an error: it cannot be beaten on
+  this table, but it is no job system.
+"""
+
+
+def write_report(docs: Path) -> None:
+    """Write the page and one chart for each measurement."""
+    content = json.loads((docs / "benchmarks" / "peers.json").read_text())
+    measures: dict[tuple[str, str], dict[str, Sequence[float]]] = {}
+    for figure in content["figures"]:
+        measures.setdefault((figure["measure"], figure["unit"]), {})[figure["peer"]] = figure["runs"]
+    parts = [INTRODUCTION, _conditions(content), MEDIANS, _table(content, measures)]
+    for (measure, unit), by_peer in measures.items():
+        name = "-".join(measure.replace(",", "").replace("%", "").split())
+        (docs / "benchmarks" / f"{name}.svg").write_text(_chart(f"{measure}, {unit}", by_peer))
+        parts.append(f"![{measure}: medians and single runs, as in the tables](benchmarks/{name}.svg)\n")
+    parts += ["## All runs\n", _runs(measures), BIASES]
+    (docs / "benchmarks.md").write_text("\n".join(parts))
+
+
+def _conditions(content: Mapping[str, Any]) -> str:
+    machine, versions = content["machine"], content["versions"]
+    named = ", ".join(f"{NAMES.get(name, name)} {version}" for name, version in versions.items())
+    used = [f"{NAMES[name]} with {_listed(options)}" for name, options in content["settings"].items() if options]
+    return (
+        f"Measured on {content['date']}: {machine['cores']} cores ({machine['processor']}), {machine['system']}.\n"
+        f"Versions: {named}.\nPostgreSQL has its default settings and waits for the disk at each commit.\n"
+        f"Workers: {'; '.join(used)}; Rowcall as it is installed.\n"
+    )
+
+
+def _table(content: Mapping[str, Any], measures: Mapping[tuple[str, str], Mapping[str, Sequence[float]]]) -> str:
+    peers = [*content["settings"]]
+    lines = [f"| | {' | '.join(NAMES[peer] for peer in peers)} |", f"|---|{'---|' * len(peers)}"]
+    for (measure, unit), by_peer in measures.items():
+        own = statistics.median(by_peer[OURS])
+        cells = []
+        for peer in peers:
+            if peer not in by_peer:
+                cells.append("-")
+                continue
+            median = statistics.median(by_peer[peer])
+            cells.append(_shown(median) if peer == OURS else f"{_shown(median)} ({own / median:.2f})")
+        lines.append(f"| {measure}, {unit} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _listed(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options.items())
+
+
+def _runs(measures: Mapping[tuple[str, str], Mapping[str, Sequence[float]]]) -> str:
+    lines = ["| measurement | system | runs |", "|---|---|---|"]
+    for (measure, unit), by_peer in measures.items():
+        for peer, runs in by_peer.items():
+            lines.append(f"| {measure}, {unit} | {NAMES[peer]} | {', '.join(map(_shown, runs))} |")
+    return "\n".join([*lines, ""])
+
+
+def _shown(figure: float) -> str:
+    return f"{figure:,.2f}" if figure < 100 else f"{figure:,.0f}"
+
+
+def _chart(title: str, by_peer: Mapping[str, Sequence[float]]) -> str:
+    """Return a bar for each median, and a dot for each run."""
+    longest = max(max(runs) for runs in by_peer.values())
+    height = 44 + 30 * len(by_peer)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {height}" width="720" height="{height}" role="img"'
+        f' font-family="sans-serif" font-size="13"><title>{escape(title)}</title>'
+        f'<rect width="720" height="{height}" fill="#fff"/>'
+        f'<text x="12" y="24" font-weight="bold">{escape(title)}</text>'
+    )
+    parts = [head]
+    for row, (peer, runs) in enumerate(by_peer.items()):
+        y, median = 40 + 30 * row, statistics.median(runs)
+        colour = {OURS: "#2563a8", PLAIN: "#bbbbbb"}.get(peer, "#8aa4bf")
+        parts.append(
+            f'<text x="12" y="{y + 15}">{escape(NAMES[peer])}</text>'
+            f'<rect x="140" y="{y}" width="{460 * median / longest:.1f}" height="20" fill="{colour}"/>'
+            f'<text x="{150 + 460 * max(runs) / longest:.1f}" y="{y + 15}">{_shown(median)}</text>'
+        )
+        parts += [f'<circle cx="{140 + 460 * run / longest:.1f}" cy="{y + 10}" r="3" fill="#222"/>' for run in runs]
+    return "".join([*parts, "</svg>\n"])
