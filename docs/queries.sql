@@ -3843,7 +3843,8 @@ FROM new JOIN request ON request.id OPERATOR(pg_catalog.=) new.id;
 ROLLBACK;
 
 -- rowcall.queue.keys.keyless: ENQUEUE_ONE_KEYLESS
--- A function, because PostgreSQL keeps its plans.  Like ENQUEUE_MANY_KEYLESS, it inserts the run and wakes a worker.
+-- The function inserts the run and wakes a worker, as ENQUEUE_MANY_KEYLESS does.  PostgreSQL keeps its plans.  Its text
+-- is in rowcall_migrations/inserting.py.
 \set job_type 'noop'
 \set payload '{"user_id": 1}'
 \set queue 'default'

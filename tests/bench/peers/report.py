@@ -17,7 +17,7 @@ INTRODUCTION = """\
 # Benchmarks
 
 Rowcall beside [graphile-worker](https://worker.graphile.org) and [PgQueuer](https://github.com/janbjorge/pgqueuer),
-and beside the plain SQL that does the same work on Rowcall's own table. `make bench-peers` installs the other systems,
+and beside plain SQL that does the same work on Rowcall's table. `make bench-peers` installs the other systems,
 measures all of them in turns on one server, and writes this page. Compare the ratios of one run; the figures depend on
 the machine.
 """
@@ -31,16 +31,16 @@ The number in parentheses is Rowcall's figure divided by this one.
 BIASES = """\
 ## What to keep in mind
 
-- We chose what is measured, and we know our own system best. The others run with the fastest settings of those
-  that we tried, Rowcall with its defaults; other settings may be faster for them.
+- We chose what is measured, and we know our own system best. Rowcall has its default settings. The other systems have
+  the fastest settings that we tried; others may be faster.
 - The handler does nothing, so the figures show the cost of the queue, which is small beside that of most jobs.
 - graphile-worker and PgQueuer delete a job when it is done. Rowcall keeps its row, with result and times, as history.
 - graphile-worker runs in Node.js; PgQueuer in Python on asyncpg, with asyncio handlers. Rowcall runs handlers in
   threads, on psycopg2.
-- Programs and server share the machine, as they often do in a small installation. A second process gains little where
+- Programs and server share the machine, as in many small installations. A second process is of little use if the first
   one and the server already use all cores.
-- Plain SQL claims batches of 500 in one queue without a limit, a lease, retries or an error: it cannot be beaten on
-  this table, but it is no job system.
+- Plain SQL is a loop that claims and finishes batches of 500 runs of one queue. It has no handlers, errors, retries or
+  limits. It shows how fast a program can be on this table.
 """
 
 

@@ -30,7 +30,7 @@ AGAIN_SECONDS = 1.0
 class InFlight:
     """The state that a worker's threads share."""
 
-    def __init__(self, threads: int, claims: int | None = None) -> None:
+    def __init__(self, threads: int, claims: int | None = None, deciding: bool = False) -> None:
         self.threads = threads
         self.runs: dict[Lease, InFlightRun] = {}
         self.waiting: queue.SimpleQueue[InFlightRun | None] = queue.SimpleQueue()
@@ -53,7 +53,7 @@ class InFlight:
         # Runs were unclaimed: claim nothing ahead until a slot is free.
         self._returned = False
         # Whether the scheduler of `once` still makes runs due: until it has finished, no look shows that all is quiet.
-        self.deciding, self._decided_at = False, 0.0
+        self.deciding, self._decided_at = deciding, 0.0
         # A producer found no slot, because the other one had reserved all of them for a claim in progress.
         self._turned_away = False
         # The suspect in flight, if any, and whether to claim nothing until a suspect can run alone.

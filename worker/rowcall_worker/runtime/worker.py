@@ -73,7 +73,7 @@ class Worker:
         leases = {name: job_type.lease or settings.lease for name, job_type in served.items()}
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self.outage = Outage()
-        self.in_flight = InFlight(task.concurrency, task.limit)
+        self.in_flight = InFlight(task.concurrency, task.limit, deciding=task.once)
         self._isolation = Isolation(served, url)
         runner = Runner.of(handlers, Connections(url, self.outage.answers, patience), settings)
         attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
@@ -127,7 +127,6 @@ class Worker:
         self._heartbeat.start()
         until = started + task.max_time if task.once else float("inf")
         if task.once:
-            self.in_flight.deciding = True
             self._scheduler.start_once(self.in_flight.guarded, until, self.in_flight.look_again)
         else:
             self._scheduler.start(self.in_flight.guarded)
@@ -137,7 +136,8 @@ class Worker:
         while not stop.asked and elapsed() < until and self.in_flight.failure is None:
             # Signals are handled between waits, so no wait may last forever.
             quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
-            self.in_flight.quiet.clear()
+            if quiet:  # otherwise a look may have set it since
+                self.in_flight.quiet.clear()
             if task.once and not self.in_flight.deciding and (quiet or self._limit_reached()):
                 break
         reason = self._reason(stop, until)

@@ -9,7 +9,8 @@ from rowcall.base.database import Connection, all_or_nothing, fetch_all
 from rowcall.base.database.portions import divided
 from rowcall.queue.keys.insert import DUE_AT, IS_DUE
 
-# A function, because PostgreSQL keeps its plans.  Like ENQUEUE_MANY_KEYLESS, it inserts the run and wakes a worker.
+# The function inserts the run and wakes a worker, as ENQUEUE_MANY_KEYLESS does.  PostgreSQL keeps its plans.  Its text
+# is in rowcall_migrations/inserting.py.
 ENQUEUE_ONE_KEYLESS = """
 SELECT rowcall.insert_run(
     %(job_type)s, %(payload)s::pg_catalog.jsonb, %(queue)s, (%(priority)s)::pg_catalog.int2,

@@ -20,10 +20,9 @@ from tests.bench import bare
 def main() -> None:
     """Do what the driver asks for."""
     command, options = asked()
-    plain = options.get("plain", False)
     if command == "setup":
         subprocess.run(own_command("migrate"), check=True)
-    elif command == "worker" and plain:
+    elif command == "worker" and options.get("plain"):
         drain_plainly()
     elif command == "worker":
         os.environ["BENCH_RECORD"] = str(options["record"])
@@ -32,23 +31,24 @@ def main() -> None:
     else:
         connection = psycopg2.connect(DATABASE_URL)
         connection.autocommit = True
-        {"single": single, "bulk": bulk, "paced": paced}[command](connection, options, plain)
+        {"single": single, "bulk": bulk, "paced": paced}[command](connection, options)
 
 
-def single(connection: Any, options: dict[str, Any], plain: bool) -> None:
+def single(connection: Any, options: dict[str, Any]) -> None:
     """Enqueue jobs one by one, each with its own commit."""
-    if plain:
-        timed(options["count"], lambda: bare.insert_one_by_one(connection, options["count"]))
+    count = options["count"]
+    if options.get("plain"):
+        timed(count, lambda: bare.insert_one_by_one(connection, count))
     else:
-        timed(options["count"], lambda: [NOTHING.enqueue(connection, {"number": n}) for n in range(options["count"])])
+        timed(count, lambda: [NOTHING.enqueue(connection, {"number": number}) for number in range(count)])
 
 
-def bulk(connection: Any, options: dict[str, Any], plain: bool) -> None:
+def bulk(connection: Any, options: dict[str, Any]) -> None:
     """Enqueue jobs many at a time."""
 
     def enqueue() -> None:
         for chunk in chunks(options["count"], options["chunk"]):
-            if plain:
+            if options.get("plain"):
                 bare.insert_many(connection, len(chunk))
             else:
                 NOTHING.enqueue_many(connection, [{"number": number} for number in chunk])
@@ -56,7 +56,7 @@ def bulk(connection: Any, options: dict[str, Any], plain: bool) -> None:
     timed(options["count"], enqueue)
 
 
-def paced(connection: Any, options: dict[str, Any], plain: bool) -> None:
+def paced(connection: Any, options: dict[str, Any]) -> None:
     """Enqueue a job now and then, and write when each was committed."""
     committed = []
     for number in range(options["count"]):
