@@ -7503,9 +7503,10 @@ DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day';
 ROLLBACK;
 
 -- rowcall.queue.workers: UNSERVED
--- Looks at the first thousand long-due runs of each lane, because runs that no worker takes accumulate at the head.  A
+-- Looks at the first thousand due runs of each lane, because runs that no worker takes accumulate at the head.  A
 -- paused queue is left out, because it waits on purpose.  A run is served if a worker with a recent heartbeat serves its
 -- type and queue, even a stopped one: cron will start `once` again.
+\set waited '4000'
 \set silence '150'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -7523,7 +7524,7 @@ lanes AS (
     SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT job_type, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
-            AND run_at <= now() - :'silence' * interval '1 second' AND status IN ('queued', 'failed')
+            AND run_at <= now() - :'waited' * interval '1 second' AND status IN ('queued', 'failed')
         ORDER BY run_at, id LIMIT 1000
     ) AS first
     WHERE NOT EXISTS (SELECT FROM rowcall.queues WHERE queues.name = lanes.queue AND queues.paused_at IS NOT NULL)

@@ -132,7 +132,7 @@ def test_many_incidents_are_one_message_that_spells_out_twenty_of_them(connectio
         die(connection, f"type_{number:02}")
     check(connection)
     told = message(connection)
-    assert told.subject == "[Rowcall production] 1 run of type_00 died, and 22 more"
+    assert told.subject == "[Rowcall production] 1 run of type_00 died, and 22 other alerts"
     assert len(told.incidents) == 20
     assert told.text.endswith("and 3 more: rowcall alerts list\n")
 
@@ -171,5 +171,5 @@ def test_a_chat_shows_the_text_and_calls_nobody() -> None:
 def test_what_has_begun_comes_before_what_is_over(connection: PgConnection) -> None:
     over, new = begun(connection, Alert.TEST, "cli:anna", over=True), begun(connection, Alert.RUN_OVERDUE, "mail")
     told = compose(connection, {"opened": [new], "ended": [over]}, "production", None)
-    assert told.subject == "[Rowcall production] due runs of queue mail are not starting, and 1 more"
+    assert told.subject == "[Rowcall production] due runs of queue mail are not starting, and 1 other alert"
     assert told.text.index("queue mail") < told.text.index("ended: a test")

@@ -170,9 +170,11 @@ def test_a_test_arrives(shop: Shop, mail: MailServer, chat: WebServer) -> None:
         True
     ]
     assert len(chat.requests) == 1
-    assert "not set here" not in asked.stderr
+    assert asked.stderr == ""
+    shop.environment.pop("ROWCALL_SMTP_URL")
+    assert "write emails to .rowcall/mail" in rowcall(shop.environment, "alerts", "test").stderr
     del shop.environment["ROWCALL_ALERT_EMAILS"], shop.environment["ROWCALL_ALERT_WEBHOOKS"]
-    assert "not set here" in rowcall(shop.environment, "alerts", "test").stderr
+    assert "no receiver of alerts is set here" in rowcall(shop.environment, "alerts", "test").stderr
 
 
 def test_no_line_of_the_log_shows_the_url_of_a_receiver(shop: Shop, chat: WebServer) -> None:

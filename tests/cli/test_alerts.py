@@ -34,8 +34,7 @@ def found(environment: dict[str, str], subject: str) -> list[tuple[bool, str]]:
 def test_a_list_without_incidents_says_when_there_would_be_some(well: dict[str, str]) -> None:
     listed = rowcall(well, "alerts", "list")
     assert listed.stdout == (
-        "no incident has been recorded; workers check alerts only if ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS or"
-        " on_dead names a receiver\n"
+        "no incident has been recorded; workers check alerts only if they have receivers (`rowcall doctor`)\n"
     )
     assert rowcall(well, "alerts", "list", "--json").stdout == "[]\n"
 
@@ -55,7 +54,7 @@ def test_open_incidents_come_first_and_say_what_began(well: dict[str, str], fres
 def test_doctor_says_who_is_told(well: dict[str, str]) -> None:
     [(good, nobody)] = found(well, "alerts")
     assert good
-    assert nobody.startswith("nobody receives alerts: set ROWCALL_ALERT_EMAILS")
+    assert nobody.startswith("no receiver of alerts is set here; workers may have some")
     [(good, told)] = found({**well, "ROWCALL_ALERT_WEBHOOKS": "https://chat.example.com/hooks/a1b2c3"}, "alerts")
     assert good
     assert told.startswith("sent to chat.example.com#")

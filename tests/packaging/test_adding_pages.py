@@ -24,6 +24,11 @@ app.config["SQLALCHEMY_DATABASE_URI"] = os.environ["DATABASE_URL"]
 db = SQLAlchemy(app)
 
 
+class Cart(db.Model):
+    id = db.Column(db.Integer, primary_key=True)
+    expires_at = db.Column(db.DateTime(timezone=True))
+
+
 class Order(db.Model):
     id = db.Column(db.Integer, primary_key=True)
     receipt_sent = db.Column(db.Boolean, default=False)

@@ -31,8 +31,8 @@ BUTTONS = {
 ATTEMPT = """
 INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error_type, error,
     stack, forensics)
-VALUES (%(run_id)s, %(lease_no)s, %(lease_no)s, %(outcome)s, 'host:1', now() - interval '90 seconds',
-    now() - interval '60 seconds', 'ValueError', %(error)s, 'Traceback of it', '{"signal": "SIGKILL"}')
+VALUES (%(run_id)s, %(lease_no)s, coalesce(%(attempt)s, %(lease_no)s), %(outcome)s, 'host:1',
+    now() - interval '90 seconds', now() - interval '60 seconds', 'ValueError', %(error)s, 'Traceback of it', '{"signal": "SIGKILL"}')
 """
 
 EFFECT = """
@@ -42,9 +42,17 @@ VALUES ('mail:' || %(run_id)s, %(run_id)s, 1, '', %(state)s, CASE WHEN %(state)s
 """
 
 
-def ended(connection: PgConnection, run_id: int, lease_no: int, outcome: Event, error: str = "it broke") -> None:
-    """Insert an attempt that did not succeed."""
-    fetch_all(connection, ATTEMPT, {"run_id": run_id, "lease_no": lease_no, "outcome": outcome, "error": error})
+def ended(
+    connection: PgConnection,
+    run_id: int,
+    lease_no: int,
+    outcome: Event,
+    error: str = "it broke",
+    attempt: int | None = None,
+) -> None:
+    """Insert an attempt that did not succeed; its number is that of its lease, unless another is given."""
+    values = {"run_id": run_id, "lease_no": lease_no, "attempt": attempt, "outcome": outcome, "error": error}
+    fetch_all(connection, ATTEMPT, values)
 
 
 def buttons(screen: Screen) -> set[str]:
@@ -203,6 +211,24 @@ def test_the_timeline_tells_every_attempt_in_order(browse: Browse, committed: Pg
 )
 def test_the_timeline_ends_with_the_present(browse: Browse, committed: PgConnection, status: Status, said: str) -> None:
     assert said in browse("read").get(f"/runs/{run_in(committed, status)['id']}").text
+
+
+def test_the_timeline_shows_where_a_retry_restarted_the_count(browse: Browse, committed: PgConnection) -> None:
+    run_id = run_in(committed, Status.QUEUED, attempts="0", max_attempts="2")["id"]
+    for lease_no, outcome in enumerate((Event.SNOOZE, Event.FAIL, Event.GIVE_UP), 1):
+        ended(committed, run_id, lease_no, outcome, attempt=max(1, lease_no - 1))
+    text = browse("read").get(f"/runs/{run_id}").text
+    told = (
+        "Attempt 1 was snoozed",
+        "Attempt 1 failed",
+        "Attempt 2 failed for good",
+        "Retried",
+        "Attempt 1 of 2 is due",
+    )
+    places = [text.index(words) for words in told]
+    assert places == sorted(places)
+    assert text.count("Retried") == 1
+    assert "0 of 2 since the last retry" in text
 
 
 def test_older_attempts_are_a_link_away(browse: Browse, committed: PgConnection) -> None:

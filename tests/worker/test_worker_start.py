@@ -78,7 +78,9 @@ def test_a_worker_without_an_app_warns_of_the_runs_that_no_worker_serves(
     ended = rowcall(here, "worker", "once")
     warning = [json.loads(line) for line in ended.stderr.splitlines() if "due runs unserved" in line]
     assert ended.returncode == 0
-    assert [(line["level"], line["runs"], line["job_types"]) for line in warning] == [("warning", 1, ["shop_pack"])]
+    assert [(line["level"], line["runs"], line["job_types"]) for line in warning] == [
+        ("warning", 2, ["shop_pack", "shop_ring"])
+    ]
     assert warning[0]["remedy"] == "set ROWCALL_APP to the package that declares them"
     shop = {**here, "ROWCALL_APP": "shop", "PYTHONPATH": f"{APPS}:{ROOT}"}
     assert "due runs unserved" not in rowcall(shop, "worker", "once", "--types", "noop").stderr

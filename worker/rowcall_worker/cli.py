@@ -182,7 +182,7 @@ def _metrics(worker: Worker, chosen: Settings, metrics_port: int | None) -> Abst
 def _warn_of_unserved(url: str, chosen: Settings) -> None:
     """Warn of due runs that no live worker serves, perhaps because a line in the crontab lacks ROWCALL_APP."""
     with internal_transaction(url) as connection:
-        rows = unserved(connection, silence(chosen.heartbeat))
+        rows = unserved(connection, silence(chosen.heartbeat), waited=0)
     if rows:
         types = sorted({row["job_type"] for row in rows})
         remedy = "set ROWCALL_APP to the package that declares them"

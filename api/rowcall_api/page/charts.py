@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,9 @@ from rowcall.queue.series.read import Series
 # About one unit per pixel when three charts are side by side, so that the text is readable.
 WIDTH, HEIGHT = 420, 160
 LEFT, RIGHT, TOP, BOTTOM = 50, 8, 12, 24
+
+# The durations that can be labelled beside a chart, in seconds: about a tenth of each other, and round in their unit.
+DURATIONS = (0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 86400.0, 864000.0, 8640000.0)
 
 # The number of time labels below a chart.
 TICKS = 4
@@ -78,23 +82,23 @@ def throughput(series: Series) -> Chart:
 
 
 def times(series: Series, name: str, words: str) -> Chart:
-    """Draw the median and the 95th percentile of a duration, on a scale of powers of ten."""
+    """Draw the median and the 95th percentile of a duration, on a logarithmic scale."""
     found = [point[name][quantile] for point in series.points for quantile in ("p50", "p95")]
     known = [value for value in found if value is not None]
-    low, high = _decades(known)
-    lines = [_line(series.points, name, quantile, low, high) for quantile in ("p50", "p95")]
+    steps = _steps(known)
+    lines = [_line(series.points, name, quantile, steps) for quantile in ("p50", "p95")]
     worst = max(known, default=None)
     title = f"{words}: " + (
         "nothing was measured" if worst is None else f"the 95th percentile was at most {_short(worst)}"
     )
-    up = [Mark(_height((power - low) / (high - low)), _short(10.0**power)) for power in range(low, high + 1)]
+    up = [Mark(_height(_share(step, steps)), _short(step)) for step in steps]
     return Chart(title, (), lines, up, *_below(series))
 
 
-def _line(points: Sequence[Row], name: str, quantile: str, low: int, high: int) -> list[tuple[float, float]]:
+def _line(points: Sequence[Row], name: str, quantile: str, steps: Sequence[float]) -> list[tuple[float, float]]:
     step = (WIDTH - LEFT - RIGHT) / max(1, len(points))
     return [
-        (round(LEFT + (place + 0.5) * step, 1), _height((math.log10(max(value, 10.0**low)) - low) / (high - low)))
+        (round(LEFT + (place + 0.5) * step, 1), _height(_share(max(value, steps[0]), steps)))
         for place, point in enumerate(points)
         if (value := point[name][quantile]) is not None
     ]
@@ -114,12 +118,18 @@ def _round_up(most: int) -> int:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= most)
 
 
-def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """Return the exponents of the powers of ten that enclose the values, from a millisecond up."""
+def _steps(values: Sequence[float]) -> Sequence[float]:
+    """Return the labelled durations that enclose the values."""
     if not values:
-        return -3, 0
-    low = max(-3, math.floor(math.log10(max(min(values), 0.001))))
-    return low, max(low + 1, math.ceil(math.log10(max(max(values), 0.001))))
+        return DURATIONS[:4]
+    last = max(1, min(bisect_left(DURATIONS, max(values)), len(DURATIONS) - 1))
+    first = min(max(0, bisect_right(DURATIONS, min(values)) - 1), last - 1)
+    return DURATIONS[first : last + 1]
+
+
+def _share(seconds: float, steps: Sequence[float]) -> float:
+    """Return where on the axis, from 0 to 1, a duration is."""
+    return math.log(seconds / steps[0]) / math.log(steps[-1] / steps[0])
 
 
 def _up(top: int) -> list[Mark]:

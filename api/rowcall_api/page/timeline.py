@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any
 
 from rowcall.base.database import Row
 from rowcall.status import Event, Status
+
+RETRIED = "Retried, which restarted the count of attempts"
 
 # How an attempt ended -> the colour of its entry, and the end of a sentence that begins with the attempt's number.
 OUTCOMES: dict[str, tuple[str, str]] = {
@@ -47,8 +50,19 @@ def timeline(run: Row, attempts: Sequence[Row], now: datetime, whole: bool = Tru
 
     Unless they are the `whole` list, nothing is said about what came before or after them.
     """
-    ended = [_ended(attempt) for attempt in reversed(attempts)]
+    ended = list(_attempted(run, attempts[::-1], whole))
     return [_created(run), *ended, *_present(run, now)] if whole else ended
+
+
+def _attempted(run: Row, attempts: Sequence[Row], whole: bool) -> Iterator[Entry]:
+    """Yield the attempts, and a retry wherever the number of the next attempt is lower than it would be without one."""
+    current = run["attempts"] + (run["status"] not in (Status.RUNNING, Status.SUCCEEDED))
+    following = [attempt["attempt"] for attempt in attempts[1:]] + ([current] if whole else [])
+    for attempt, number in zip_longest(attempts, following[: len(attempts)]):
+        yield _ended(attempt)
+        # A snoozed attempt does not count.
+        if number is not None and number < attempt["attempt"] + (attempt["outcome"] != Event.SNOOZE):
+            yield Entry(Status.QUEUED, RETRIED, None)
 
 
 def _created(run: Row) -> Entry:

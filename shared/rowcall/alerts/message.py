@@ -55,7 +55,7 @@ def _subject(told: Sequence[Mapping[str, Any]], left: int) -> str:
         return "these incidents were deleted before this message was sent"
     first: str = told[0]["title"]
     others = len(told) + left - 1
-    return f"{first}, and {others} more" if others else first
+    return f"{first}, and {others} other alert{'' if others == 1 else 's'}" if others else first
 
 
 def _told(connection: Connection, row: Row, change: Change, page: str | None) -> dict[str, Any]:

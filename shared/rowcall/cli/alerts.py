@@ -13,14 +13,11 @@ from rowcall.cli.terminal.output import show_json
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
-from rowcall.job_types.alerting import receivers_by_label
+from rowcall.job_types.alerting import NO_RECEIVERS, receivers_by_label
 
 LISTED = ("id", "alert", "opened_at", "ended_at", "what")
 
-NOT_SET = (
-    "ROWCALL_ALERT_EMAILS and ROWCALL_ALERT_WEBHOOKS are not set here, and no job type has on_dead; if the workers lack"
-    " them too, nobody receives alerts"
-)
+TO_FILES = "ROWCALL_SMTP_URL is not set here; workers without it write emails to .rowcall/mail"
 
 
 @click.group("alerts", cls=Group)
@@ -40,10 +37,7 @@ def list_command(only_open: bool, limit: int, table: Table) -> None:
         show_json(rows)
         return
     kept = "is open" if only_open else "has been recorded"
-    empty = (
-        f"no incident {kept}; workers check alerts only if ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS or on_dead"
-        " names a receiver"
-    )
+    empty = f"no incident {kept}; workers check alerts only if they have receivers (`rowcall doctor`)"
     table.show([{**row, "what": _what(row)} for row in rows], LISTED, now, empty)
 
 
@@ -63,5 +57,8 @@ def test_command() -> None:
     with command_transaction() as connection:
         incident = begin_test(connection, operator().who)
     click.echo(f"incident {incident} is a test; if no message arrives within two minutes, run `rowcall doctor`")
-    if not receivers_by_label(settings.read(), catalogue()):
-        click.echo(NOT_SET, err=True)
+    chosen = settings.read()
+    if not receivers_by_label(chosen, catalogue()):
+        click.echo(NO_RECEIVERS, err=True)
+    elif chosen.smtp is None and chosen.alert_emails:
+        click.echo(TO_FILES, err=True)

@@ -14,6 +14,8 @@ from rowcall.base.settings import Settings
 from rowcall.job_types.backoff import exponential
 from rowcall.job_types.declaration import JobType
 
+NO_RECEIVERS = "no receiver of alerts is set here; workers may have some (ROWCALL_ALERT_EMAILS, ROWCALL_ALERT_WEBHOOKS)"
+
 
 class SendIncidents(Schema):
     """The incidents that began and that ended, and the label of the receiver."""

@@ -70,6 +70,8 @@ def enqueue(
     **options: Unpack[Options],
 ) -> Enqueued:
     """Enqueue one run in the caller's transaction (see enqueue_many)."""
+    if unknown := options.keys() - Options.__annotations__:  # Python's own error would name enqueue_many.
+        raise TypeError(f"enqueue() got an unexpected keyword argument: {', '.join(sorted(unknown))}")
     return enqueue_many(connection, job_type, [payload], keys=[key], **options)[0]
 
 

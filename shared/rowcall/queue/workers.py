@@ -46,7 +46,7 @@ UPDATE rowcall.workers SET stopped_at = now(), heartbeat_at = now(), sleeps_unti
 # When cron starts `once` each minute, each start adds a row.  The rows of one day are enough.
 FORGET = "DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'"
 
-# Looks at the first thousand long-due runs of each lane, because runs that no worker takes accumulate at the head.  A
+# Looks at the first thousand due runs of each lane, because runs that no worker takes accumulate at the head.  A
 # paused queue is left out, because it waits on purpose.  A run is served if a worker with a recent heartbeat serves its
 # type and queue, even a stopped one: cron will start `once` again.
 UNSERVED = f"""
@@ -54,7 +54,7 @@ WITH RECURSIVE {LANES}, waiting AS (
     SELECT lanes.queue, first.job_type, first.run_at FROM lanes CROSS JOIN LATERAL (
         SELECT job_type, run_at FROM rowcall.job_runs
         WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
-            AND run_at <= now() - %(silence)s * interval '1 second' AND status IN {sources_of(Event.CLAIM)}
+            AND run_at <= now() - %(waited)s * interval '1 second' AND status IN {sources_of(Event.CLAIM)}
         ORDER BY run_at, id LIMIT 1000
     ) AS first
     WHERE NOT EXISTS (SELECT FROM rowcall.queues WHERE queues.name = lanes.queue AND queues.paused_at IS NOT NULL)
@@ -127,9 +127,14 @@ def stopped(connection: Connection, worker: str) -> None:
     fetch_all(connection, STOPPED, {"worker": worker})
 
 
-def unserved(connection: Connection, silence: float) -> list[Row]:
-    """Return the queues and types with runs that have been due for `silence` seconds and that no live worker serves."""
-    return fetch_all(connection, BY_INDEX + UNSERVED, {"silence": silence})
+def unserved(connection: Connection, silence: float, waited: float | None = None) -> list[Row]:
+    """Return the queues and types with due runs that no worker has served for `silence` seconds.
+
+    Runs count if they have been due for as long as that, or for `waited` seconds.
+    """
+    return fetch_all(
+        connection, BY_INDEX + UNSERVED, {"silence": silence, "waited": silence if waited is None else waited}
+    )
 
 
 def abandoned(connection: Connection, silence: float) -> list[Row]:

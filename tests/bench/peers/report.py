@@ -18,14 +18,15 @@ INTRODUCTION = """\
 
 Rowcall beside [graphile-worker](https://worker.graphile.org) and [PgQueuer](https://github.com/janbjorge/pgqueuer),
 and beside plain SQL that does the same work on Rowcall's table. `make bench-peers` installs the other systems,
-measures all of them in turns on one server, and writes this page. Compare the ratios of one run; the figures depend on
-the machine.
+takes turns measuring them on one server, and writes this page. Compare ratios within one benchmark session; the
+figures depend on the machine.
 """
 
 MEDIANS = """\
 ## Medians
 
-The number in parentheses is Rowcall's figure divided by this one.
+The number in parentheses is Rowcall's figure divided by this one. Above 1, Rowcall is faster for jobs/s,
+but slower for ms.
 """
 
 BIASES = """\
@@ -33,12 +34,12 @@ BIASES = """\
 
 - We chose what is measured, and we know our own system best. Rowcall has its default settings. The other systems have
   the fastest settings that we tried; others may be faster.
-- The handler does nothing, so the figures show the cost of the queue, which is small beside that of most jobs.
+- The handler does nothing, so the figures show the cost of the queue, which is small compared with most jobs.
 - graphile-worker and PgQueuer delete a job when it is done. Rowcall keeps its row, with result and times, as history.
 - graphile-worker runs in Node.js; PgQueuer in Python on asyncpg, with asyncio handlers. Rowcall runs handlers in
   threads, on psycopg2.
-- Programs and server share the machine, as in many small installations. A second process is of little use if the first
-  one and the server already use all cores.
+- Programs and server share the machine, as in many small installations. A second process of
+  Rowcall is of little use on two cores: its first one and the server already use both.
 - Plain SQL is a loop that claims and finishes batches of 500 runs of one queue. It has no handlers, errors, retries or
   limits. It shows how fast a program can be on this table.
 """
@@ -66,7 +67,7 @@ def _conditions(content: Mapping[str, Any]) -> str:
     return (
         f"Measured on {content['date']}: {machine['cores']} cores ({machine['processor']}), {machine['system']}.\n"
         f"Versions: {named}.\nPostgreSQL has its default settings and waits for the disk at each commit.\n"
-        f"Workers: {'; '.join(used)}; Rowcall as it is installed.\n"
+        f"Workers: {'; '.join(used)}; Rowcall with its defaults.\n"
     )
 
 

@@ -18,7 +18,7 @@ from rowcall.queue.views.pages import Order
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import at_once, part
-from rowcall_api.page.timeline import Entry, timeline
+from rowcall_api.page.timeline import RETRIED, Entry, timeline
 from rowcall_api.page.words import now
 from rowcall_api.rights import may, may_clone, may_steer
 
@@ -40,6 +40,11 @@ class Attempts:
 
     entries: list[Entry]
     older_than: int | None
+
+    @property
+    def retried(self) -> bool:
+        """Return whether a retry has restarted the count."""
+        return any(entry.title == RETRIED for entry in self.entries)
 
 
 @blueprint.get("/runs/<int:run_id>")

@@ -8,7 +8,7 @@ from rowcall.base.database import PgConnection, fetch_one
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
-from rowcall.job_types.alerting import SEND_INCIDENTS, receivers_by_label
+from rowcall.job_types.alerting import NO_RECEIVERS, SEND_INCIDENTS, receivers_by_label
 from rowcall.job_types.catalogue import Catalogue
 from rowcall.job_types.declaration import PRIORITY_FIRST
 from rowcall.status import Status
@@ -64,8 +64,7 @@ def alerts(settings: Settings, catalogue: Catalogue) -> Finding:
     """Say who receives alerts, and whether emails to them are sent."""
     told = receivers_by_label(settings, catalogue)
     if not told:
-        nobody = "nobody receives alerts: set ROWCALL_ALERT_EMAILS or ROWCALL_ALERT_WEBHOOKS for all workers"
-        return Finding("alerts", True, nobody)
+        return Finding("alerts", True, NO_RECEIVERS)
     if settings.smtp is None and settings.alert_emails:
         message = "emails to the receivers of alerts are written to files, not sent: set ROWCALL_SMTP_URL"
         return Finding("alerts", False, message)
