@@ -32,7 +32,8 @@ ATTEMPT = """
 INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, started_at, ended_at, error_type, error,
     stack, forensics)
 VALUES (%(run_id)s, %(lease_no)s, coalesce(%(attempt)s, %(lease_no)s), %(outcome)s, 'host:1',
-    now() - interval '90 seconds', now() - interval '60 seconds', 'ValueError', %(error)s, 'Traceback of it', '{"signal": "SIGKILL"}')
+    now() - interval '90 seconds', now() - interval '60 seconds', 'ValueError', %(error)s,
+    'Traceback of it', '{"signal": "SIGKILL"}')
 """
 
 EFFECT = """
