@@ -18,10 +18,10 @@ INSERT INTO rowcall.job_runs (
     id, job_type, queue, payload, status, attempts, max_attempts, lease_no, created_at, run_at, started_at, finished_at,
     last_error, error_type, last_stack, failed_at
 ) OVERRIDING SYSTEM VALUE VALUES
-    (1, 'noop', 'default', '{}', 'queued', 0, 10, 0, now(), now() + '3 days', NULL, NULL, NULL, NULL, NULL, NULL),
+    (3, 'noop', 'default', '{}', 'queued', 0, 10, 0, now(), now() + '3 days', NULL, NULL, NULL, NULL, NULL, NULL),
     (2, 'noop', 'default', '{}', 'dead', 2, 2, 2, now() - '2 h'::interval, now() - '2 h'::interval,
         now() - '1 h'::interval, now() - '5 min'::interval, %(error)s, 'PrinterError', %(stack)s, now()),
-    (3, 'noop', 'default', '{}', 'succeeded', 2, 2, 2, now() - '100 days'::interval, now() - '100 days'::interval,
+    (1, 'noop', 'default', '{}', 'succeeded', 2, 2, 2, now() - '100 days'::interval, now() - '100 days'::interval,
         now() - '99 days'::interval, now() - '99 days'::interval, 'at first', 'PrinterError', NULL, now())
 """
 
@@ -97,8 +97,8 @@ def test_an_error_is_one_line_and_controls_no_terminal(environment: dict[str, st
 def test_the_error_that_a_run_got_over_is_not_shown(environment: dict[str, str]) -> None:
     listed = rowcall(environment, "runs", "list", "--status", "succeeded").stdout
     assert "at first" not in listed
-    assert "at first" not in rowcall(environment, "runs", "show", "3").stdout
-    assert json.loads(rowcall(environment, "runs", "show", "3", "--json").stdout)["last_error"] == "at first"
+    assert "at first" not in rowcall(environment, "runs", "show", "1").stdout
+    assert json.loads(rowcall(environment, "runs", "show", "1", "--json").stdout)["last_error"] == "at first"
 
 
 def test_a_failed_run_shows_its_error_first_and_the_traceback_last(environment: dict[str, str]) -> None:

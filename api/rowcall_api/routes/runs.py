@@ -59,7 +59,7 @@ def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
 @blueprint.response(200, RunListSchema)
 @needs("read")
 def list_runs(query: dict[str, Any]) -> dict[str, Any]:
-    """List matching runs by (created_at, id), by default the newest first.
+    """List matching runs in the order of their creation, by default the newest first.
 
     Filters without an index (all but `created_after`, `created_before`, `status=failed,dead`, `error_type`,
     `definition` and `key`) scan at most 20,000 runs per page.  A key may run two payload searches at a time.

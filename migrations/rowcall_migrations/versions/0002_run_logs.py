@@ -97,7 +97,7 @@ CREATE TABLE rowcall.operations (
     key_owner text NOT NULL,
     idempotency_key text,
     request_fingerprint text NOT NULL,
-    created_at timestamptz DEFAULT now() NOT NULL,
+    created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
     updated_at timestamptz DEFAULT now() NOT NULL,
     finished_at timestamptz,
     CONSTRAINT operations_pkey PRIMARY KEY (id),
@@ -204,6 +204,11 @@ HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double pre
 # A claimed row is longer than a queued one, so half a page has no room for the claims of the other half.
 ROOM_FOR_CLAIMS = "ALTER TABLE rowcall.job_runs SET (fillfactor = 40)"
 
+# Lists and pruning read runs in the order of ids.  So that times have the same order, they are those of the insert, not
+# of the transaction's beginning.
+TIME_OF_INSERT = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT clock_timestamp()"
+TIME_OF_TRANSACTION = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT now()"
+
 
 def upgrade() -> None:
     """Create what this revision adds, and replace the function.  Workers count the failures of the last days, too."""
@@ -222,10 +227,14 @@ def upgrade() -> None:
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
     op.execute(ROOM_FOR_CLAIMS)
+    op.execute(TIME_OF_INSERT)
+    op.execute("DROP INDEX rowcall.job_runs_created")
 
 
 def downgrade() -> None:
     """Drop these tables with their rows, and restore the function that guards the audit log."""
+    op.execute("CREATE INDEX job_runs_created ON rowcall.job_runs (created_at, id)")
+    op.execute(TIME_OF_TRANSACTION)
     op.execute("ALTER TABLE rowcall.job_runs SET (fillfactor = 50)")
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)

@@ -32,12 +32,11 @@ from rowcall.queue.operate import allowed_events, enqueue_as, reschedule, retry,
 from rowcall.queue.queues import has_queue, limit_queue, list_queues, pause_queue, remove_queue, resume_queue
 from rowcall.queue.run_log import LogLine, write_log
 from rowcall.queue.views.explain import Condition, Explained, explain
-from rowcall.queue.views.filters import Filter
+from rowcall.queue.views.filters import Filter, limit_searches
 from rowcall.queue.views.inspect import attempts_of, attempts_page, get_run, states_of, version_of, was_erased
 from rowcall.queue.views.lists import Page, count_runs, list_runs
 from rowcall.queue.views.results import Enqueued
 from rowcall.queue.views.run_log import left_out, log_end, log_page
-from rowcall.queue.views.searches import limit_searches
 
 __all__ = [
     "BATCH_MOST",

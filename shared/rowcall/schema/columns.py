@@ -23,13 +23,13 @@ def id_column() -> Column[int]:
     return Column("id", BigInteger, Identity(always=True), primary_key=True)
 
 
-def moment(name: str, default: bool = False, nullable: bool = True) -> Column[Any]:
-    """Return the column of a point in time; its default is the transaction's time by the database's clock."""
+def moment(name: str, default: bool | str = False, nullable: bool = True) -> Column[Any]:
+    """Return the column of a point in time; True means the transaction's time by the database's clock."""
     return Column(
         name,
         DateTime(timezone=True),
         nullable=nullable and not default,
-        server_default=text("now()") if default else None,
+        server_default=text("now()" if default is True else default) if default else None,
     )
 
 

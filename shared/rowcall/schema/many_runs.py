@@ -47,7 +47,8 @@ operations = Table(
     Column("key_owner", Text, nullable=False),
     Column("idempotency_key", Text),
     Column("request_fingerprint", Text, nullable=False),
-    moment("created_at", default=True),
+    # Later than that of every run which the operation may change, even one enqueued in the same transaction.
+    moment("created_at", default="clock_timestamp()"),
     moment("updated_at", default=True),
     moment("finished_at"),
     UniqueConstraint("key_owner", "idempotency_key"),

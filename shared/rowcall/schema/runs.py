@@ -115,7 +115,8 @@ job_runs = Table(
     Column("created_by", Text),
     moment("started_at"),
     moment("finished_at"),
-    moment("created_at", default=True),
+    # The time of the insert, so that it grows with the id even within a long transaction.
+    moment("created_at", default="clock_timestamp()"),
     moment("updated_at", default=True),
     # When the payload and details were deleted; the row is kept for its keys.
     moment("pruned_at"),
@@ -191,8 +192,6 @@ Index(
     job_runs.c.definition_id,
     postgresql_where=text("definition_id IS NOT NULL AND finished_at IS NULL"),
 )
-# For lists, newest first.
-Index("job_runs_created", job_runs.c.created_at, job_runs.c.id)
 # For lists of runs that have failed at least once: they are few among millions, and the most often listed.
 Index("job_runs_failed", job_runs.c.created_at, job_runs.c.id, postgresql_where=text("failed_at IS NOT NULL"))
 # For lists of one definition's runs.

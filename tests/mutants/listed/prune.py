@@ -28,14 +28,11 @@ PRUNE = [
     *at(
         "retention/prune.py",
         "PAGE",
-        (
-            "of runs with the same created_at, only one page is read",
-            "(run.created_at, run.id) >",
-            "(run.created_at, 0) >",
-        ),
-        ("a walk starts in the middle", "ORDER BY run.created_at, run.id LIMIT", "ORDER BY run.id LIMIT"),
+        ("a walk reads its first page forever", " WHERE id > %(after_id)s::bigint", ""),
+        ("a walk starts at its end", "ORDER BY id LIMIT", "ORDER BY id DESC LIMIT"),
+        ("a walk reads runs that are too new", "WHERE run.created_at < now() - %(shortest)s * interval '24 hours'", ""),
         ("a page has no limit", " LIMIT %(batch)s", ""),
-        ("a page ends at its first run", "ORDER BY created_at DESC, id DESC", "ORDER BY created_at, id"),
+        ("a page ends at its first run", "FROM page ORDER BY id DESC LIMIT 1", "FROM page ORDER BY id LIMIT 1"),
         ("runs are pruned too early", "WHERE finished_at < now() - {DAYS} * interval '24 hours'", "WHERE true"),
         ("runs are pruned exactly at the end of their time", "WHERE finished_at < now()", "WHERE finished_at <= now()"),
         ("pruned runs are pruned again", " AND bare = %(bare)s", ""),

@@ -20,7 +20,7 @@ from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
 from rowcall.queue.enqueue import PAYLOAD_BYTES
 
 # now() is the start of the transaction, so this does not count what other tests of this module committed.
-ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at = now()"
+ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at >= now()"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from rowcall.queue.keys.insert import WITH_KEYS_MOST
 from rowcall.queue.keys.keyless import CHARACTERS_MOST, RUNS_MOST
 
 # now() is the start of the transaction, so this does not count what other tests of this module committed.
-ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at = now()"
+ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at >= now()"
 
 REFUSE_THE_LAST = f"""
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
@@ -48,7 +48,7 @@ def test_a_run_without_keys_has_the_columns_of_its_type_and_its_request(connecti
     }
     outcomes = [enqueue(connection, live, {}, **options), *enqueue_many(connection, live, [{}, {}], **options)]
     columns = "job_type, queue, max_attempts, unique_mode, key_owner, created_by, priority, run_at, status"
-    rows = fetch_all(connection, f"SELECT {columns} FROM rowcall.job_runs WHERE created_at = now()")
+    rows = fetch_all(connection, f"SELECT {columns} FROM rowcall.job_runs WHERE created_at >= now()")
     asked = {**options, "job_type": "shop_live", "queue": "mail", "max_attempts": 3, "unique_mode": "live"}
     assert rows == [{**asked, "status": "queued"}] * len(outcomes)
 
@@ -58,7 +58,7 @@ def test_large_payloads_in_one_call_are_several_statements(connection: Connectio
     large = [{"n": n, "text": text} for n in range(2 * CHARACTERS_MOST // len(text) + 2)]
     ids = [outcome.run_id for outcome in enqueue_many(connection, "noop", large)]
     assert len(ids) == len(large)
-    found = fetch_all(connection, "SELECT id FROM rowcall.job_runs WHERE created_at = now() ORDER BY payload -> 'n'")
+    found = fetch_all(connection, "SELECT id FROM rowcall.job_runs WHERE created_at >= now() ORDER BY payload -> 'n'")
     assert [row["id"] for row in found] == ids
 
 

@@ -91,7 +91,7 @@ class Asking:
         """Add a run that is due now, unless a later time was given; a due run wakes sleeping workers."""
         assert run_id not in world.runs, f"run {run_id} existed before it was enqueued"
         key, number, content = self._request(place)
-        run = Run(run_id, now, now, now, payload=self.asks[place][0], idempotency_key=key, natural_key=number)
+        run = Run(run_id, now, now, payload=self.asks[place][0], idempotency_key=key, natural_key=number)
         run.unique_mode = "live" if self.about_numbers else "ever"
         given = {name: value for name, value in self.options.items() if value is not None}
         run.becomes(Event.ENQUEUE, Status.QUEUED, now, **given)

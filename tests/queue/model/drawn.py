@@ -55,7 +55,7 @@ class Start:
         """Return its row.  No two runs are due at the same time; `place` makes them differ."""
         apart = timedelta(seconds=place + 1)
         due = self.due or self.status is Status.RUNNING
-        run = Run(0, now - apart if due else now + timedelta(hours=1) + apart, now, now)
+        run = Run(0, now - apart if due else now + timedelta(hours=1) + apart, now)
         run.status, run.queue, run.priority, run.job_type = self.status, self.queue, self.priority, self.job_type
         run.attempts = self.attempts + (self.status is Status.RUNNING)
         run.max_attempts = max(run.attempts + self.left, 1)

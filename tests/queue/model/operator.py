@@ -140,7 +140,7 @@ class Cloning:
         if old.natural_key in world.held():
             return "clone", old.status
         assert answer["id"] not in world.runs
-        new = Run(answer["id"], now, now, now, old.job_type, old.payload, old.queue, old.priority)
+        new = Run(answer["id"], now, now, old.job_type, old.payload, old.queue, old.priority)
         new.max_attempts, new.created_by = old.max_attempts, OPERATOR
         new.natural_key, new.unique_mode = old.natural_key, old.unique_mode
         if old.id in world.contents:

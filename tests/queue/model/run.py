@@ -27,7 +27,6 @@ class Run:
 
     id: int
     run_at: datetime
-    created_at: datetime
     updated_at: datetime
     job_type: str = "noop"
     payload: Mapping[str, Any] = field(default_factory=dict)

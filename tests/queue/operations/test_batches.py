@@ -63,7 +63,7 @@ def test_to_each_of_many_is_done_what_is_done_to_one(connection: PgConnection, a
     operation = done(connection, action, queue="many", **OPTIONS.get(action, {}))
     assert (operation["status"], operation["matched"], operation["changed"]) == ("finished", 2, 2)
     for run in many:
-        own = {"id": run["id"], "queue": "many"}
+        own = {"id": run["id"], "queue": "many", "created_at": run["created_at"]}
         assert row_of(connection, run["id"]) == {**row_of(connection, one["id"]), **own}
         assert audited(connection, run["id"]) == audited(connection, one["id"])
 

@@ -26,14 +26,12 @@ MANY = 1_000_000
 FILL = f"""
 SET session_replication_role = replica;
 ALTER TABLE rowcall.job_runs SET (autovacuum_enabled = off);
-INSERT INTO rowcall.job_runs (job_type, status, finished_at, created_at)
-SELECT 'noop', 'succeeded', now(), now() - number * interval '1 second' FROM generate_series(1, {MANY}) AS number;
 INSERT INTO rowcall.job_runs (job_type, status, finished_at, failed_at, created_at)
-SELECT 'noop', 'dead', now(), now(), now() - interval '40 days' - number * interval '1 second'
-FROM generate_series(1, 700) AS number;
+SELECT 'noop', 'dead', now(), now(), now() - interval '40 days' FROM generate_series(1, 700);
 INSERT INTO rowcall.job_runs (job_type, created_at, queue)
-SELECT 'noop', now() - interval '40 days' - number * interval '1 second', 'mail'
-FROM generate_series(1, 700) AS number
+SELECT 'noop', now() - interval '40 days', 'mail' FROM generate_series(1, 700);
+INSERT INTO rowcall.job_runs (job_type, status, finished_at)
+SELECT 'noop', 'succeeded', now() FROM generate_series(1, {MANY})
 """
 
 
@@ -52,8 +50,8 @@ PREVIEWS: list[tuple[Action, dict[str, Any], str, int]] = [
     (Action.CANCEL, {"everything": True}, "job_runs_live", 700),
     (Action.CANCEL, {"queue": "mail"}, "job_runs_live", 700),
     (Action.RETRY, {"status": ("dead",)}, "job_runs_failed", 700),
-    (Action.RETRY, {"everything": True}, "job_runs_created", COUNTED_MOST),
-    (Action.RETRY, {"job_type": "none"}, "job_runs_created", COUNTED_MOST),
+    (Action.RETRY, {"everything": True}, "job_runs_pkey", COUNTED_MOST),
+    (Action.RETRY, {"job_type": "none"}, "job_runs_pkey", COUNTED_MOST),
 ]
 
 
@@ -67,11 +65,11 @@ def test_previews_and_batches_walk_an_index_to_their_limit_whatever_the_planner_
         more = {"action": action.word, "milliseconds": 60_000, "waited": 60_000}
         criteria = request.narrowed
         unresolved = {"max_runs": COUNTED_MOST, "unresolved": [*range(6000)]}
-        counting = {**parameters(criteria, 0, None, COUNTED_MOST), **more, **unresolved}
+        counting = {**parameters(filled, criteria, 0, None, COUNTED_MOST), **more, **unresolved}
         nodes = plan(filled, COUNTS[scan_of(request).name], counting)
         assert {node["Index Name"] for node in nodes if "Index Name" in node} == {index}, (action, asked)
         assert looked_at(nodes) <= most, (action, asked)
-        batch = {**parameters(criteria, BATCH, None, SCANNED), **more}
+        batch = {**parameters(filled, criteria, BATCH, None, SCANNED), **more}
         assert looked_at(plan(filled, PAGES[scan_for(criteria).name], batch)) <= 2 * SCANNED, (action, asked)
 
 

@@ -53,11 +53,10 @@ def test_a_preview_is_about_the_runs_that_would_be_changed(
     connection: PgConnection, action: Action, status: Status, another: Status
 ) -> None:
     """The newest, although the index of waiting runs begins with the oldest."""
-    aged = (f"now() - interval '{age} hours'" for age in range(9))
     runs = [
-        run_in(connection, status if place < 8 else another, created_at=age, run_at=age)["id"]
-        for place, age in enumerate(aged)
-    ]
+        run_in(connection, another if hours == 8 else status, run_at=f"now() - interval '{hours} hours'")["id"]
+        for hours in range(8, -1, -1)
+    ][::-1]
     whole = operations.preview(connection, requested(action, everything=True), unresolved=runs[6:])
     assert (whole.matched, whole.by_status, whole.unresolved) == (9, {status: 8, another: 1}, 3)
     found = operations.preview(connection, requested(action, everything=True, max_runs=3), unresolved=runs[2:])

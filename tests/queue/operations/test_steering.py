@@ -31,9 +31,7 @@ SEVEN = """'{"user_id": 7}'"""
 
 def dead(connection: PgConnection, number: int) -> list[int]:
     """Insert dead runs, the newest first."""
-    return [
-        run_in(connection, Status.DEAD, created_at=f"now() - interval '{age} minutes'")["id"] for age in range(number)
-    ]
+    return [run_in(connection, Status.DEAD)["id"] for _ in range(number)][::-1]
 
 
 def audited(connection: PgConnection, operation_id: int) -> list[Row]:

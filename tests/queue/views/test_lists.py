@@ -24,9 +24,14 @@ def ids(connection: PgConnection, **wanted: Any) -> list[int]:
     return [run["id"] for run in list_runs(connection, Filter(**wanted)).runs]
 
 
-def test_the_newest_come_first_and_of_one_moment_the_latest_id(connection: PgConnection) -> None:
-    runs = [run_in(connection, Status.QUEUED, created_at=at(NOON + hours * HOUR))["id"] for hours in (2, 0, 1, 1)]
-    assert ids(connection) == [runs[0], runs[3], runs[2], runs[1]]
+def test_the_runs_that_were_inserted_last_come_first(connection: PgConnection) -> None:
+    runs = [run_in(connection, Status.QUEUED)["id"] for _ in range(4)]
+    assert ids(connection) == runs[::-1]
+
+
+def test_runs_of_one_moment_that_have_failed_are_in_the_order_of_ids(connection: PgConnection) -> None:
+    runs = [run_in(connection, Status.DEAD, failed_at="now()", created_at=at(NOON))["id"] for _ in range(3)]
+    assert ids(connection, status=(Status.DEAD,)) == runs[::-1]
 
 
 # Each filter, a value that one run has, and the columns that give it to that run.

@@ -45,7 +45,7 @@ def test_a_list_has_payloads_and_results_where_they_are_asked_for(
 def test_the_database_does_not_send_what_is_not_asked_for(connection: PgConnection) -> None:
     sized(connection, 1, 1)
     [row] = fetch_all(
-        connection, PAGES["created"], {**parameters(Filter(), 50, None), "milliseconds": 5000, "waited": 4000}
+        connection, PAGES["all"], {**parameters(connection, Filter(), 50, None), "milliseconds": 5000, "waited": 4000}
     )
     assert (row["payload"], row["result"], "last_stack" in row) == (None, None, False)
 

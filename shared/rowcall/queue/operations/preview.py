@@ -17,7 +17,7 @@ COUNTED_MOST = 100_000
 SAMPLES = 5
 
 # job_runs_live, which contains the runs that have not ended, however many others there are.
-UNFINISHED = IndexScan("live", "finished_at IS NULL", "queue, priority, run_at, id", "ASC")
+UNFINISHED = IndexScan("live", "finished_at IS NULL", "queue, priority, run_at, id", SCANS[0].listed)
 
 
 def count_sql(scan: IndexScan) -> str:
@@ -29,8 +29,8 @@ def count_sql(scan: IndexScan) -> str:
 SELECT matched, counted_all, ids[1:least({SAMPLES}, %(max_runs)s)] AS samples, by_status, unresolved
 FROM (
     SELECT count(*) FILTER (WHERE matches) AS matched, count(*) < %(most)s AS counted_all,
-        array_agg(id ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS ids,
-        array_agg(status ORDER BY created_at DESC, id DESC) FILTER (WHERE matches) AS statuses
+        array_agg(id ORDER BY {scan.listed}) FILTER (WHERE matches) AS ids,
+        array_agg(status ORDER BY {scan.listed}) FILTER (WHERE matches) AS statuses
     FROM (
         SELECT id, created_at, status, {MATCHES} AND {IS_MEANT} AS matches FROM (
             SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
@@ -55,7 +55,7 @@ COUNTS = {scan.name: count_sql(scan) for scan in (*SCANS, UNFINISHED)}
 # IN_ORDER lasts until the transaction ends: without sorting, all runs would be read in the order of an index.
 SAMPLED = """SET LOCAL enable_sort = on; SET LOCAL enable_incremental_sort = on;
 SELECT id, job_type, queue, status, run_at, error_type, created_at FROM rowcall.job_runs
-WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY created_at DESC, id DESC
+WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY array_position(%(run_ids)s::bigint[], id)
 """
 
 
@@ -84,7 +84,7 @@ def preview(
 ) -> Preview:
     """Count the runs that the operation would change now, and how many of them are among the `unresolved` ones."""
     values = {
-        **parameters(requested.narrowed, 0, None, most),
+        **parameters(connection, requested.narrowed, 0, None, most, seconds=seconds),
         "action": requested.action.word,
         "max_runs": requested.max_runs or most,
         "unresolved": list(unresolved or ()),

@@ -68,7 +68,9 @@ class Found:
 
 def find(connection: Connection, criteria: Filter, cursor: str | None = None) -> Found:
     """Return the next page of the runs that match."""
-    page = page_of(connection, PAGES[scan_for(criteria).name], criteria, parameters(criteria, BATCH, cursor))
+    page = page_of(
+        connection, PAGES[scan_for(criteria).name], criteria, parameters(connection, criteria, BATCH, cursor)
+    )
     return _found(page.runs, page.next)
 
 

@@ -27,19 +27,20 @@ HAS_A_KEY = """(
     OR EXISTS (SELECT FROM rowcall.request_keys WHERE request_keys.run_id = run.id)
 )"""
 
-# Reads one range of job_runs_created, no longer than a page even if few of its rows are due.  No run finishes before it
-# is created, so nothing newer than the shortest retention is due.  Only finished runs have a finished_at.
+# Reads one range of the primary key, no longer than a page even if few of its rows are due.  No run finishes before it
+# is inserted, so neither a run that is newer than the shortest retention nor one with a higher id is due.  Only
+# finished runs have a finished_at.
 PAGE = f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
     SELECT run.id, run.created_at, run.job_type, run.status, run.finished_at, {VERSION} AS version,
         run.pruned_at IS NOT NULL AS bare,
         run.pruned_at IS NULL AND {HAS_A_KEY} AS stays
-    FROM rowcall.job_runs AS run
-    WHERE (run.created_at, run.id) > (%(after_created_at)s::timestamptz, %(after_id)s::bigint)
-        AND run.created_at < now() - %(shortest)s * interval '24 hours'
-    ORDER BY run.created_at, run.id LIMIT %(batch)s
+    FROM (
+        SELECT * FROM rowcall.job_runs WHERE id > %(after_id)s::bigint ORDER BY id LIMIT %(batch)s
+    ) AS run
+    WHERE run.created_at < now() - %(shortest)s * interval '24 hours'
 ), last AS (
-    SELECT created_at, id FROM page ORDER BY created_at DESC, id DESC LIMIT 1
+    SELECT created_at, id FROM page ORDER BY id DESC LIMIT 1
 ), due AS (
     SELECT id, version, stays FROM page
     WHERE finished_at < now() - {DAYS} * interval '24 hours' AND bare = %(bare)s
@@ -135,7 +136,7 @@ SELECT payload FROM rowcall.job_definitions WHERE name = %(job_type)s AND job_ty
 # How many complete runs are in memory at a time.
 SLICE = 100
 
-# The position of a walk: the creation time and the id of the last run that it read.
+# The position of a walk: the last run that it read.  Only older versions, which may continue a walk, need its time.
 Place: TypeAlias = tuple[str, int]
 BEGINNING: Place = ("-infinity", 0)
 
@@ -172,7 +173,7 @@ class Page:
 
 def read_page(connection: Connection, retention: Retention, after: Place, batch: int, bare: bool) -> Page | None:
     """Return the next page of a walk, or None at its end; `bare` selects the bare rows of pruned runs."""
-    place = {"after_created_at": after[0], "after_id": after[1], "batch": batch, "bare": bare}
+    place = {"after_id": after[1], "batch": batch, "bare": bare}
     row = fetch_one(connection, PAGE, {**retention.parameters(), **place})
     if row is None:
         return None

@@ -44,13 +44,12 @@ SELECT head.* FROM lanes CROSS JOIN LATERAL (
 ) AS head WHERE status = '{Status.RUNNING}'
 """
 
-# Runs that are new, that have failed, or that are no longer live: by job_runs_created, job_attempts_failed and the
-# primary key.
+# Runs that are new, that have failed, or that are no longer live: by the primary key and job_attempts_failed.
 CHANGED = f"""
 SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
 WHERE id = ANY(ARRAY(
-    (SELECT id FROM rowcall.job_runs WHERE created_at > now() - {WINDOW}
-     ORDER BY created_at DESC, id DESC LIMIT {NEWEST_MOST})
+    SELECT id FROM (SELECT id, created_at FROM rowcall.job_runs ORDER BY id DESC LIMIT {NEWEST_MOST}) AS newest
+    WHERE created_at > now() - {WINDOW}
     UNION
     (SELECT run_id FROM rowcall.job_attempts WHERE outcome IN {sql_list(FAILURES)} AND ended_at > now() - {WINDOW}
      ORDER BY ended_at DESC LIMIT {NEWEST_MOST})

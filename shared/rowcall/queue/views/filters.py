@@ -12,7 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from rowcall.base.errors import FilterInvalid
+from rowcall.base.database import Connection, fetch_all
+from rowcall.base.errors import FilterInvalid, TooManySearches
 from rowcall.base.jsonb import size_of, stored
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.status import Status
@@ -168,3 +169,19 @@ def _values_of(sought: object) -> Iterator[object]:
         found += inner
         if not inner:
             yield value
+
+
+# No index supports a search in payloads, and each may take seconds, so a caller may have only a few at a time.
+SEARCHES_AT_ONCE = 2
+
+# Takes the first free slot of a key until the transaction ends, so the limit covers all servers together.
+TAKE_SLOT = f"""
+SELECT slot FROM generate_series(1, {SEARCHES_AT_ONCE}) AS slot
+WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || %(key_id)s || '/' || slot, 0)) LIMIT 1
+"""
+
+
+def limit_searches(connection: Connection, criteria: Filter, key_id: int) -> None:
+    """Raise TooManySearches if this is a search in payloads and the API key has too many others in progress."""
+    if criteria.payload is not None and not fetch_all(connection, TAKE_SLOT, {"key_id": key_id}):
+        raise TooManySearches(SEARCHES_AT_ONCE)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
 
-from rowcall.base.database import Connection, Row, fetch_all, sqlstate_of
+from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, sqlstate_of
 from rowcall.base.errors import DatabaseUnavailable, SearchTooSlow
 from rowcall.base.outages import LOCKED
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.views import cursors, pages
+from rowcall.queue.views import created, cursors, pages
 from rowcall.queue.views.filters import MATCHES, Filter
 from rowcall.queue.views.pages import Order
 from rowcall.status import Status
@@ -37,41 +37,43 @@ SET LOCAL statement_timeout = %(milliseconds)s; SET LOCAL lock_timeout = %(waite
 
 
 class IndexScan(NamedTuple):
-    """A way to read runs from an index, from the newest to the oldest (DESC) or the reverse (ASC)."""
+    """A way to read runs from an index, and the order of the runs that it has read."""
 
     name: str
     entries: str
     order: str
-    way: str
+    listed: str
 
 
 ITS_ID = "(SELECT id FROM rowcall.job_definitions WHERE name = %(definition)s)"
 
 
 def scans(order: Order) -> tuple[IndexScan, ...]:
-    """Return a scan of each index, from `at` and `id` to `end`."""
+    """Return a scan of each index, from the newest run to the oldest (DESC) or the reverse (ASC).
+
+    The primary key is read from `id` to `end_id`.  The others are read from `at` and `id` to `end`: because only they
+    have the order of times, the planner cannot read another index, whatever the statistics say.
+    """
     way, past, until = order.way, order.past, ">=" if order is Order.DESC else "<"
     beyond = f"(created_at, id) {past} (%(at)s::timestamptz, %(id)s) AND created_at {until} %(end)s::timestamptz"
     by_time = f"created_at {way}, id {way}"
     named = "" if order is Order.DESC else "_ascending"
     return (
-        # job_runs_created, which contains all runs.
-        IndexScan(f"created{named}", beyond, by_time, way),
+        # The primary key.
+        IndexScan(f"all{named}", f"id {past} %(id)s AND id {until} %(end_id)s", f"id {way}", f"id {way}"),
         # job_runs_failed: a run with an error has failed_at, and so has every failed or dead run.
-        IndexScan(f"failed{named}", f"failed_at IS NOT NULL AND {beyond}", by_time, way),
-        # job_runs_definition.  The conditions compare rows, not only the definition's id.  No other index has that
-        # order, so the planner does not read job_runs_created, even if the statistics say that the definition has most
-        # of the runs.
+        IndexScan(f"failed{named}", f"failed_at IS NOT NULL AND {beyond}", by_time, by_time),
+        # job_runs_definition.  The conditions compare rows, not only the definition's id.
         IndexScan(
             f"definition{named}",
             f"""definition_id IS NOT NULL
         AND (definition_id, created_at, id) {past} ({ITS_ID}, %(at)s::timestamptz, %(id)s)
         AND (definition_id, created_at, id) {until} ({ITS_ID}, %(end)s::timestamptz, 0)""",
             f"definition_id {way}, {by_time}",
-            way,
+            by_time,
         ),
         # job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted by
-        # an expression, so that the planner does not read job_runs_created to get its order.
+        # an expression, so that the planner does not read job_runs_failed or another index to get its order.
         IndexScan(
             f"key{named}",
             f"""id = ANY(ARRAY(
@@ -80,7 +82,7 @@ def scans(order: Order) -> tuple[IndexScan, ...]:
             SELECT id FROM rowcall.job_runs WHERE held_key = %(key)s
         )) AND {beyond}""",
             f"created_at + interval '0' {way}, id {way}",
-            way,
+            by_time,
         ),
     )
 
@@ -125,11 +127,11 @@ WITH page AS MATERIALIZED (
     ORDER BY {scan.order} OFFSET %(most)s - 1 LIMIT 1
 ), shown AS (
     SELECT {shown} FROM page
-), measured AS ({pages.measured(f"created_at {scan.way}, id {scan.way}")}
+), measured AS ({pages.measured(scan.listed)}
 )
 SELECT measured.*, bound.created_at AS bound_at, bound.id AS bound_id
 FROM (VALUES (1)) AS always LEFT JOIN bound ON true LEFT JOIN measured ON place <= %(limit)s AND {pages.FITS}
-ORDER BY measured.created_at {scan.way}, measured.id {scan.way}
+ORDER BY {scan.listed}
 """
 
 
@@ -170,7 +172,7 @@ def list_runs(
     seconds: float = SECONDS,
 ) -> Page:
     """Return the first runs that match, with the name of their definition and the columns of LARGE in `include`."""
-    asked = parameters(criteria, limit, cursor, most, order)
+    asked = parameters(connection, criteria, limit, cursor, most, order, seconds)
     values = {**asked, "include": list(include), "page_bytes": page_bytes}
     page = page_of(connection, PAGES[scan_for(criteria, order).name], criteria, values, order, seconds)
     left_out = {*LARGE} - {*include}
@@ -198,7 +200,8 @@ def page_of(
 
 def count_runs(connection: Connection, criteria: Filter, most: int = SCANNED_MOST, *, seconds: float = SECONDS) -> Row:
     """Return how many runs match (`value`) among those that one page scans; `capped` if there may be more."""
-    [row] = searched(connection, COUNTS[scan_for(criteria).name], parameters(criteria, 0, None, most), seconds)
+    values = parameters(connection, criteria, 0, None, most, seconds=seconds)
+    [row] = searched(connection, COUNTS[scan_for(criteria).name], values, seconds)
     return row
 
 
@@ -219,23 +222,45 @@ def searched(connection: Connection, sql: str, values: dict[str, Any], seconds: 
 
 def scan_for(criteria: Filter, order: Order = Order.DESC) -> IndexScan:
     """Return the most selective index for this filter."""
-    created, failed, definition, key = scans(order)
+    by_id, failed, definition, key = scans(order)
     if criteria.key is not None:
         return key
     if criteria.definition is not None:
         return definition
     if criteria.error_type is not None or (criteria.status and {*criteria.status} <= HAVE_FAILED):
         return failed
-    return created
+    return by_id
 
 
 def parameters(
-    criteria: Filter, limit: int, cursor: str | None, most: int = SCANNED_MOST, order: Order = Order.DESC
+    connection: Connection,
+    criteria: Filter,
+    limit: int,
+    cursor: str | None,
+    most: int = SCANNED_MOST,
+    order: Order = Order.DESC,
+    seconds: float = SECONDS,
 ) -> dict[str, Any]:
-    """Return the parameters of page_sql: the filter, the index range from `at` and `id` to `end`, and limits."""
+    """Return the parameters of page_sql: the filter, the range of the index, and limits."""
     newest, oldest = criteria.created_before or "infinity", criteria.created_after or "-infinity"
     start, end = (newest, oldest) if order is Order.DESC else (oldest, newest)
-    at, run_id = (start, 0) if cursor is None else cursors.read_time(order.scope(criteria.text), cursor)
-    bounds = {"at": at, "id": run_id, "end": end}
+    low, high = ids_of(connection, criteria, seconds)
+    first_id, end_id = (high, low) if order is Order.DESC else (low - 1, high)
+    if scan_for(criteria, order) != scans(order)[0]:
+        first_id = 0
+    at, run_id = (start, first_id) if cursor is None else cursors.read_time(order.scope(criteria.text), cursor)
+    bounds = {"at": at, "id": run_id, "end": end, "end_id": end_id}
     page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}
     return {**criteria.parameters(), **bounds, **page}
+
+
+def ids_of(connection: Connection, criteria: Filter, seconds: float) -> tuple[int, int]:
+    """Return the lowest id that runs created within the filter's times can have, and an id above all of them."""
+    low, high = 0, LARGEST_ID
+    if criteria.created_after:
+        [begin] = searched(connection, IN_ORDER + created.BEGIN, created.earlier(criteria.created_after), seconds)
+        low = begin["low"]
+    if criteria.created_before:
+        [begin] = searched(connection, IN_ORDER + created.BEGIN, created.later(criteria.created_before), seconds)
+        high = begin["high"]
+    return low, high

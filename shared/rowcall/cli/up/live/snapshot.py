@@ -15,11 +15,11 @@ NEWEST = 1000
 # More than fit on any terminal.
 SHOWN = 50
 
-# The newest runs are read along job_runs_created, and of each table of effects the newest along its primary key.  With
-# a queue, only its runs and their effects are shown: with DATABASE_URL, all others are a team's own.
+# The newest runs, and the newest effects of each table, are read along the primary key.  With a queue, only its runs
+# and their effects are shown: with DATABASE_URL, all others are a team's own.
 SNAPSHOT = f"""
 WITH newest AS (
-    SELECT * FROM (SELECT * FROM rowcall.job_runs ORDER BY created_at DESC, id DESC LIMIT {NEWEST}) AS run
+    SELECT * FROM (SELECT * FROM rowcall.job_runs ORDER BY id DESC LIMIT {NEWEST}) AS run
     WHERE %(queue)s::text IS NULL OR queue = %(queue)s
 ), counted AS (
     SELECT status, count(*) AS runs FROM newest GROUP BY status

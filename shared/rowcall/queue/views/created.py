@@ -1,0 +1,42 @@
+"""Where the runs of a time begin in the order of ids, without an index of times.
+
+The database sets `created_at` when it inserts a row, just after it has taken the id, so times grow with ids, except for
+moments.  So a search by halves finds the place in the primary key.  It stops early and leaves a margin, because the
+filter compares the times of all runs in the range anyway.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+# Smaller ranges are not halved.
+NEAR = 1000
+
+# How much later a run with a lower id may have been created.
+MARGIN = timedelta(minutes=1)
+
+# Each step reads the first run of the upper half.
+BEGIN = """
+WITH RECURSIVE halved(low, high) AS (
+    (SELECT coalesce(min(id), 0), coalesce(max(id), 0) + 1 FROM rowcall.job_runs)
+    UNION ALL
+    SELECT CASE WHEN is_before THEN middle.id + 1 ELSE low END, CASE WHEN is_before THEN high ELSE half END
+    FROM halved CROSS JOIN LATERAL (VALUES ((low + high) / 2)) AS halves(half) LEFT JOIN LATERAL (
+        SELECT id, created_at < %(moment)s AS is_before FROM rowcall.job_runs
+        WHERE id >= half AND id < high ORDER BY id LIMIT 1
+    ) AS middle ON true
+    WHERE high - low > %(near)s
+)
+SELECT low, high FROM halved ORDER BY high - low LIMIT 1
+"""
+
+
+def earlier(moment: datetime) -> dict[str, Any]:
+    """Return the parameters of BEGIN whose `low` is not above the id of any run created at this time or later."""
+    return {"moment": moment - MARGIN, "near": NEAR}
+
+
+def later(moment: datetime) -> dict[str, Any]:
+    """Return the parameters of BEGIN whose `high` is above the id of every run created before this time."""
+    return {"moment": moment + MARGIN, "near": NEAR}

@@ -1,0 +1,74 @@
+"""The ids of a time: found by halves, whatever gaps there are, and never too narrow."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from rowcall.base.database import PgConnection, fetch_all, fetch_one, fetch_value
+from rowcall.queue import Filter
+from rowcall.queue.views import created
+from rowcall.queue.views.lists import IN_ORDER, list_runs
+
+NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+# A run each minute from noon on, with more and more ids between them.
+FILL = """
+INSERT INTO rowcall.job_runs (id, job_type, created_at) OVERRIDING SYSTEM VALUE
+SELECT 7 + number * number, 'noop', %(noon)s + number * interval '1 minute' FROM generate_series(0, 199) AS number
+"""
+
+
+@pytest.fixture
+def filled(connection: PgConnection) -> PgConnection:
+    """Return a connection to a database with 200 runs."""
+    fetch_all(connection, FILL, {"noon": NOON})
+    return connection
+
+
+def begin(connection: PgConnection, moment: datetime, near: int = 1) -> tuple[int, int]:
+    """Return the range of ids in which the runs of this time begin."""
+    row = fetch_one(connection, IN_ORDER + created.BEGIN, {"moment": moment, "near": near, **LIMITS})
+    assert row
+    return row["low"], row["high"]
+
+
+LIMITS = {"milliseconds": 60_000, "waited": 60_000}
+
+
+@pytest.mark.parametrize("number", [-5, 0, 1, 2, 99, 100, 198, 199, 200, 500])
+@pytest.mark.parametrize("near", [1, 2, 50, 1000])
+def test_all_runs_before_a_time_are_below_it_and_no_others(filled: PgConnection, number: int, near: int) -> None:
+    low, high = begin(filled, NOON + number * MINUTE, near)
+    assert high - low <= near or near == 1000
+    before = "SELECT count(*) FROM rowcall.job_runs WHERE id < %(id)s"
+    expected = min(max(number, 0), 200)
+    assert fetch_value(filled, before, {"id": low}) <= expected <= fetch_value(filled, before, {"id": high})
+    if near == 1:
+        assert fetch_value(filled, before, {"id": high}) in (expected, expected + 1)
+
+
+def test_an_empty_table_has_an_empty_range(connection: PgConnection) -> None:
+    assert begin(connection, NOON) == (0, 1)
+
+
+@pytest.mark.parametrize("near", [1, 1000])
+def test_a_list_of_a_range_of_times_is_exact(filled: PgConnection, near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(created, "NEAR", near)
+    # A run that took its id, and then waited for half a minute before it took its time.
+    fetch_all(
+        filled, "UPDATE rowcall.job_runs SET created_at = created_at + interval '30 seconds' WHERE id = 7 + 100^2"
+    )
+    asked = Filter(created_after=NOON + 90 * MINUTE, created_before=NOON + 110 * MINUTE)
+    assert [run["id"] for run in list_runs(filled, asked).runs] == [7 + number**2 for number in range(109, 89, -1)]
+
+
+def test_a_run_has_the_time_of_its_insert_even_late_in_a_transaction(connection: PgConnection) -> None:
+    [later, latest] = fetch_all(
+        connection,
+        "INSERT INTO rowcall.job_runs (job_type) VALUES ('noop'), ('noop') RETURNING id, created_at, now() AS begun",
+    )
+    assert later["begun"] < later["created_at"] < latest["created_at"]
+    assert later["id"] < latest["id"]
