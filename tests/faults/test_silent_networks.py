@@ -87,6 +87,7 @@ def test_a_worker_whose_connections_are_silent_is_at_work_again_and_has_lost_no_
         _, said = worker.communicate()
         assert worker.returncode == 0
         assert '"database lost"' in said
+        assert "the server did not answer within 1 s, so Rowcall closed the connection" in said
         assert '"lease lost"' not in said
 
 

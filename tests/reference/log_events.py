@@ -24,8 +24,11 @@ MEANINGS = {
     LogEvent.API_ANSWERED: "The access log: one line for each request, with its `route` if there is one.",
     LogEvent.API_REQUEST_FAILED: "A request failed with 500, or the database read behind `/v1/events` failed; see"
     " the exception.",
-    LogEvent.DATABASE_LOST: "The database cannot be reached; the connection is retried until it succeeds.",
-    LogEvent.DATABASE_BACK: "The database can be reached again.",
+    LogEvent.DATABASE_LOST: "The database cannot be reached, or refuses to write, for example because its disk is full;"
+    " the connection is retried until it succeeds.",
+    LogEvent.DATABASE_BACK: "The database can be reached again, and accepts writes.",
+    LogEvent.DATABASE_LOCKED: "Another transaction's lock, such as one on a table, has stopped a thread of the worker"
+    " for three seconds; it goes on when the lock is released.",
     LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API; the line says how many were new.",
     LogEvent.RUN_ENQUEUED: "A run was enqueued through the API, or the request was a replay.",
     LogEvent.RUN_CANCELLED: "A run stopped because an operator asked to cancel it.",

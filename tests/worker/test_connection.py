@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 import psycopg2
 import pytest
+from psycopg2.errors import LockNotAvailable
 
+from rowcall.base import database
+from rowcall.base.database import fetch_all
+from rowcall_worker.runtime import connection
 from rowcall_worker.runtime.connection import Link, Outage
 from tests.support.logged import logged
 
@@ -37,4 +41,30 @@ def test_an_outage_is_told_once_and_over_with_the_first_connection_made_since_th
         assert [line["event"] for line in said] == ["database lost", "database back"]
         one.get()
         one.works()
+    assert len(said) == 2
+
+
+def stopped(link: Link, url: str) -> None:
+    """Let a lock on a table stop a statement of this link."""
+    with database.transaction(url) as holder:
+        fetch_all(holder, "LOCK TABLE rowcall.queues IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(LockNotAvailable) as refused:
+            fetch_all(link.get(), "SELECT FROM rowcall.queues")
+    link.lost(refused.value)
+
+
+def test_a_lock_that_stops_a_worker_for_long_is_told_once_until_it_is_released(
+    links: tuple[Link, Link], module_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = links
+    with logged() as said:
+        stopped(one, module_url)  # locks of a moment are usual
+        assert said == []
+        monkeypatch.setattr(connection, "LOCKED_SECONDS", 0)
+        for link in (one, other, one):
+            stopped(link, module_url)
+        assert [line["event"] for line in said] == ["database locked"]
+        assert "another transaction holds a needed lock" in said[0]["error"]
+        one.works()
+        stopped(one, module_url)
     assert len(said) == 2

@@ -241,6 +241,8 @@ def test_a_worker_that_was_told_its_types_takes_no_others(shop: dict[str, str]) 
     run_id = ask(shop, {"order_id": 1})
     assert "claimed 0" in rowcall(shop, "worker", "once", "--types", "noop,shop_clock").stdout
     assert row(shop, run_id)["status"] == "queued"
+    for option in ("--types", "--queues"):
+        assert f"{option} names nothing: leave it out" in rowcall(shop, "worker", "once", option, " , ").stderr
     refused = rowcall(shop, "worker", "once", "--types", "nop")
     assert (refused.returncode, "there is no job type 'nop'" in refused.stderr) == (1, True)
 

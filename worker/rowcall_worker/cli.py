@@ -131,7 +131,9 @@ def once_command(
         from rowcall_worker.install.discover import discover
         from rowcall_worker.install.forms import FORMS
 
-        found = discover(_settings(options["grace"]), options, _names(options["types"]), environment_file, image)
+        found = discover(
+            _settings(options["grace"]), options, _names(options["types"], "types"), environment_file, image
+        )
         click.echo(FORMS[formats[0]](found), nl=False)
     else:
         click.echo(_work(once=True, **options))
@@ -149,7 +151,7 @@ def _work(
     chosen = _settings(grace)
     logs.configure(chosen)
     given = {name: value for name, value in bounds.items() if value is not None}
-    task = Task(once, concurrency or chosen.concurrency, _names(queues), _names(types), **given)
+    task = Task(once, concurrency or chosen.concurrency, _names(queues, "queues"), _names(types, "types"), **given)
     with database_url(chosen) as url:
         flush = exporter.configure("rowcall-worker")
         worker = Worker(chosen, url, task)
@@ -194,5 +196,11 @@ def _settings(grace: float | None) -> Settings:
     return chosen if grace is None else dataclasses.replace(chosen, grace=grace)
 
 
-def _names(text: str | None) -> list[str] | None:
-    return [name.strip() for name in text.split(",") if name.strip()] if text else None
+def _names(text: str | None, option: str) -> list[str] | None:
+    """Return the names in an option's value; None without one."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError(f"--{option} names nothing: leave it out, or list names, such as `--{option} one,two`")
+    return names

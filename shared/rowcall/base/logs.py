@@ -33,6 +33,7 @@ class LogEvent(StrEnum):
     API_REQUEST_FAILED = "api request failed"
     DATABASE_LOST = "database lost"
     DATABASE_BACK = "database back"
+    DATABASE_LOCKED = "database locked"
     RUN_ENQUEUED = "run enqueued"
     BATCH_ENQUEUED = "batch enqueued"
     RUN_CANCELLED = "run cancelled"

@@ -51,6 +51,8 @@ class WatchedConnection(psycopg2.extensions.connection):
 
     prologue: str | None = None
     waiting_since: float | None = None
+    # How long the server had not answered when the connection was shut down.
+    silent_for: float | None = None
     _ends_with_block = False
     # SQLAlchemy's engine for this connection and the typecasters that it registers, if a handler used SQLAlchemy.
     engine: object = None
@@ -121,6 +123,12 @@ def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
     connection.waiting_since = elapsed()
     try:
         yield
+    except psycopg2.Error as error:
+        if connection.silent_for is None:
+            raise
+        # The driver's own words would blame the server for closing the connection.
+        silence = f"the server did not answer within {connection.silent_for:g} s"
+        raise psycopg2.OperationalError(f"{silence}, so Rowcall closed the connection") from error
     finally:
         connection.waiting_since = None
 
@@ -163,6 +171,7 @@ class Answers:
             if connection is None or (since := connection.waiting_since) is None:
                 continue
             if now > since + seconds:
+                connection.silent_for = seconds
                 _shut_down(connection)
 
     def keep(self) -> None:

@@ -17,17 +17,7 @@ from rowcall.queue.claims.claim_limited import CLAIM_LIMITED
 from rowcall.queue.claims.request import ClaimRequest, with_lanes
 from rowcall.queue.claims.sweep import FIRST_PLACE, OPEN_MOST, SWEEP
 from rowcall.queue.clone import CHANGEABLE, CLONE
-from rowcall.queue.finish import (
-    CANCELLED,
-    FAIL,
-    GIVE_UP,
-    RELEASE,
-    SNOOZE,
-    SUCCEED,
-    UNCLAIM,
-    Done,
-    done_parameters,
-)
+from rowcall.queue.finish import CANCELLED, FAIL, GIVE_UP, RELEASE, SNOOZE, SUCCEED, UNCLAIM, Done, done_parameters
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.keys.holders import FIND_HOLDERS, Keys
 from rowcall.queue.keys.insert import ENQUEUE_MANY
@@ -116,11 +106,9 @@ def test_a_claim_under_a_limit_looks_at_no_more_than_there_is_room_for(filled: P
 
 
 def test_looking_at_queues_and_for_what_nobody_serves_counts_a_thousand_of_each_at_most(filled: PgConnection) -> None:
+    known = {"declared": "{}", "silence": 0, "waited": 0}
     for sql in (LIST_QUEUES, UNSERVED, ABANDONED):
-        assert (
-            looked_at(plan(filled, BY_INDEX + sql, {"declared": "{}", "silence": 0, "waited": 0}))
-            <= 2 * (1000 + BATCH) + 100
-        )
+        assert looked_at(plan(filled, BY_INDEX + sql, known)) <= 2 * (1000 + BATCH) + 100
 
 
 def test_explaining_a_run_at_the_end_of_a_long_line_counts_a_thousand_at_most(filled: PgConnection) -> None:

@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import NoReturn
 
 import psycopg2
+from psycopg2.errors import LockNotAvailable
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.logs import LogEvent, log
-from rowcall.base.outages import is_outage, is_passing
+from rowcall.base.outages import LOCKED, is_outage, is_passing
 from rowcall.base.watched import ANSWER_SECONDS, Answers, InternalConnection, patient_prologue
 from rowcall.schema import SCHEMA_ERRORS, check_revision
 
@@ -23,6 +24,9 @@ LONGEST_PAUSE_SECONDS = 10.0
 
 # How long a worker's write waits for a lock before it is put off, because other writes are waiting behind it.
 LOCK_SECONDS = 0.2
+
+# A lock that stops a thread's statements for this long is logged.
+LOCKED_SECONDS = 3.0
 
 # The errors that threads pass to Link.lost, which re-raises those that are neither an outage nor transient.
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
@@ -40,6 +44,7 @@ class Outage:
         # When a statement of each part of the worker last succeeded.
         self.worked_at: dict[str, float] = {}
         self._logged = False
+        self._lock_logged = False
         self._lock = threading.Lock()
 
     @property
@@ -55,6 +60,17 @@ class Outage:
             self._logged = True
             self.epoch += 1
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
+
+    def locked(self) -> None:
+        """Record that another transaction's lock stops one of the threads."""
+        with self._lock:
+            known, self._lock_logged = self._lock_logged, True
+        if not known:
+            log().warning(LogEvent.DATABASE_LOCKED, error=LOCKED)
+
+    def unlocked(self) -> None:
+        """Record that a thread which a lock had stopped goes on."""
+        self._lock_logged = False
 
     def ends(self, epoch: int) -> None:
         """End the outage, because a statement succeeded on a connection that was opened after it began."""
@@ -87,6 +103,7 @@ class Link:
         self._connection: InternalConnection | None = None
         self._epoch = outage.epoch
         self._pause = 0.0
+        self._locked_since: float | None = None
 
     def get(self) -> InternalConnection:
         """Return the connection, opening it if necessary; raise one of CONNECTION_ERRORS if that fails."""
@@ -113,6 +130,9 @@ class Link:
     def works(self) -> None:
         """Record that a statement succeeded."""
         self._pause = 0.0
+        if self._locked_since is not None:
+            self._locked_since = None
+            self._outage.unlocked()
         self._outage.worked_at[self._name.rpartition(" ")[2]] = elapsed()
         self._outage.ends(self._epoch)
 
@@ -130,6 +150,10 @@ class Link:
                 self._explain(error)
         elif not is_passing(error):
             raise error
+        elif isinstance(error, LockNotAvailable):
+            self._locked_since = self._locked_since or elapsed()
+            if elapsed() >= self._locked_since + LOCKED_SECONDS:
+                self._outage.locked()
         self._pause = min(self._pause * 2 or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         return self._pause
 

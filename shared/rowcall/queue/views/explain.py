@@ -235,7 +235,8 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
     if row["lease_is_over"]:
         message, queue = f"{message}; its lease expired at {_time(row['locked_until'])}", row["queue"]
         if fetch_value(connection, SWEEPING, {**row, **_times(heartbeat)}):
-            return f"{message}: a worker that serves queue {queue} ends the attempt within seconds", ()
+            end = f"a worker that serves queue {queue} ends the attempt within seconds, unless its row is locked"
+            return f"{message}: {end}", ()
         others = fetch_value(connection, LIVE_WORKERS, _times(heartbeat))
         return (
             f"{message}, and no live worker serves queue {queue}: the next one will end the attempt",
