@@ -11,7 +11,7 @@ import sqlalchemy
 from alembic import command
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
-from psycopg2.errors import InsufficientPrivilege, LockNotAvailable
+from psycopg2.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from rowcall.base.database import drivers_error, engine, unreachable
@@ -92,7 +92,7 @@ def _in_turns(pool: sqlalchemy.Engine, folder: ScriptDirectory, lock_timeout: fl
                     " migrate` as the owner of the tables, or ask the owner to run what `rowcall migrate --sql --from"
                     " REVISION` prints"
                 ) from None
-            if not isinstance(error.orig, LockNotAvailable):
+            if not isinstance(error.orig, LockNotAvailable | DeadlockDetected):
                 raise
             # A pause lets the transactions behind the busy table continue; it grows with each further try.
             pause = lock_timeout * attempt / ATTEMPTS

@@ -18,7 +18,7 @@ from rowcall_migrations.migrate import migrate
 from tests.schema.catalogue import asked, catalogue, objects
 from tests.schema.newer import NEXT, newer_rowcall
 from tests.support.pooler import pgbouncer
-from tests.support.processes import ROOT, rowcall
+from tests.support.processes import ROOT, rowcall, wait_until
 
 VERSIONS = ROOT / "migrations" / "rowcall_migrations" / "versions"
 
@@ -111,6 +111,35 @@ def test_a_busy_table_is_waited_for_in_short_turns_and_the_migration_done_when_i
     threading.Timer(0.3, busy.rollback).start()
     assert migrate(fresh_url, 0.1, "base").after is None
     busy.close()
+
+
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = %(table)s::regclass"
+
+
+def test_after_a_deadlock_with_another_transaction_the_migration_is_tried_again(fresh_url: str) -> None:
+    migrate(fresh_url, 3, "0001")
+    with (
+        database.transaction(fresh_url) as looking,
+        database.transaction(fresh_url) as gate,
+        database.transaction(fresh_url) as other,
+        ThreadPoolExecutor(2) as pool,
+    ):
+
+        def wait_for(table: str) -> None:
+            waits = lambda: database.fetch_value(looking, WAITING, {"table": f"rowcall.{table}"})  # noqa: E731
+            wait_until(waits, f"a session waits for {table}")
+
+        database.fetch_all(gate, "SELECT FROM rowcall.job_definitions")
+        database.fetch_all(other, "SELECT FROM rowcall.workers")
+        migrating = pool.submit(migrate, fresh_url, 60)
+        wait_for("job_definitions")
+        reading = pool.submit(database.fetch_all, other, "SELECT FROM rowcall.job_runs")
+        wait_for("job_runs")
+        database.fetch_all(looking, "SELECT pg_sleep(1.5)")  # so that the migration finds the deadlock, not the reader
+        gate.rollback()
+        assert reading.result() == []
+        other.rollback()
+        assert migrating.result().after == REVISION
 
 
 def test_a_table_that_stays_busy_is_left_alone_and_named_as_the_reason(fresh_url: str) -> None:

@@ -211,7 +211,13 @@ TIME_OF_TRANSACTION = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT
 
 
 def upgrade() -> None:
-    """Create what this revision adds, and replace the function.  Workers count the failures of the last days, too."""
+    """Create what this revision adds, and replace the function.  Workers count the failures of the last days, too.
+
+    The strongest lock on job_runs comes first: to get a stronger one later could deadlock with a transaction that has
+    read the table and now writes to it.
+    """
+    op.execute(TIME_OF_INSERT)
+    op.execute("DROP INDEX rowcall.job_runs_created")
     op.execute(RUN_LOGS)
     op.execute(DELETED_WITH_THEIR_RUN)
     op.execute(FAILURE_COUNTS)
@@ -227,14 +233,12 @@ def upgrade() -> None:
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
     op.execute(ROOM_FOR_CLAIMS)
-    op.execute(TIME_OF_INSERT)
-    op.execute("DROP INDEX rowcall.job_runs_created")
 
 
 def downgrade() -> None:
     """Drop these tables with their rows, and restore the function that guards the audit log."""
-    op.execute("CREATE INDEX job_runs_created ON rowcall.job_runs (created_at, id)")
     op.execute(TIME_OF_TRANSACTION)
+    op.execute("CREATE INDEX job_runs_created ON rowcall.job_runs (created_at, id)")
     op.execute("ALTER TABLE rowcall.job_runs SET (fillfactor = 50)")
     op.execute("ALTER TABLE rowcall.workers DROP COLUMN heartbeat_seconds")
     op.execute(BOTH_SIDES)

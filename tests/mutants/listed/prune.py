@@ -28,7 +28,11 @@ PRUNE = [
     *at(
         "retention/prune.py",
         "PAGE",
-        ("a walk reads its first page forever", " WHERE id > %(after_id)s::bigint", ""),
+        (
+            "a walk skips a run between two pages",
+            "WHERE id > %(after_id)s::bigint",
+            "WHERE id > %(after_id)s::bigint + 1",
+        ),
         ("a walk starts at its end", "ORDER BY id LIMIT", "ORDER BY id DESC LIMIT"),
         ("a walk reads runs that are too new", "WHERE run.created_at < now() - %(shortest)s * interval '24 hours'", ""),
         ("a page has no limit", " LIMIT %(batch)s", ""),
