@@ -26,7 +26,7 @@ from rowcall.queue.keys.holders import (
     remember,
     replayed,
 )
-from rowcall.queue.keys.insert import ENQUEUE_MANY, WITH_KEYS_MOST, reserves, statement_for
+from rowcall.queue.keys.insert import ENQUEUE_MANY, WITH_KEYS_MOST, sent_keys, statement_for
 from rowcall.queue.keys.keyless import as_array, insert_keyless
 from rowcall.queue.views.results import Enqueued
 
@@ -202,7 +202,7 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
         raise RunInvalid({"payloads": f"exceed {WITH_KEYS_MOST} characters together: divide them into several calls"})
     # Enqueue all runs or none, even for a caller that catches the error and continues.
     with all_or_nothing(connection):
-        keys = [{**one.keys._asdict(), "reserves": reserves(one.keys, columns["unique_mode"])} for one in requests]
+        keys = [sent_keys(one.keys, columns["unique_mode"]) for one in requests]
         sent = {"payloads": as_array(payloads), "requests": stored(keys)}
         [inserted] = fetch_all(connection, ENQUEUE_MANY, {**columns, **sent})
         new = zip(inserted["positions"] or (), inserted["ids"] or (), strict=True)
