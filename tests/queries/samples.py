@@ -31,6 +31,7 @@ SAMPLES = {
     "beyond": INFINITE,
     "end_id": "0",
     "near": "1000",
+    "margin": "-60",
     "moment": "2026-11-01 12:00+00",
     "beyond_id": "9223372036854775807",
     "beyond_lease_no": "0",

@@ -19,6 +19,7 @@ from tests.mutants.listed.cancel import CANCEL
 from tests.mutants.listed.claim import CLAIM
 from tests.mutants.listed.claim_limited import LIMITED
 from tests.mutants.listed.clone import CLONE
+from tests.mutants.listed.created import CREATED
 from tests.mutants.listed.enqueue import ENQUEUE
 from tests.mutants.listed.erase import ERASE
 from tests.mutants.listed.erase_definitions import ERASE_DEFINITIONS
@@ -57,6 +58,7 @@ MUTANTS = (
     *ERASE,
     *ERASE_DEFINITIONS,
     *OPERATIONS,
+    *CREATED,
     *TIMESTAMPS,
     *ALERTS,
     *FAILURES,

@@ -30,7 +30,7 @@ def filled(connection: PgConnection) -> PgConnection:
 
 def begin(connection: PgConnection, moment: datetime, near: int = 1) -> tuple[int, int]:
     """Return the range of ids in which the runs of this time begin."""
-    row = fetch_one(connection, IN_ORDER + created.BEGIN, {"moment": moment, "near": near, **LIMITS})
+    row = fetch_one(connection, IN_ORDER + created.BEGIN, {"moment": moment, "margin": 0, "near": near, **LIMITS})
     assert row
     return row["low"], row["high"]
 
@@ -48,6 +48,13 @@ def test_all_runs_before_a_time_are_below_it_and_no_others(filled: PgConnection,
     assert fetch_value(filled, before, {"id": low}) <= expected <= fetch_value(filled, before, {"id": high})
     if near == 1:
         assert fetch_value(filled, before, {"id": high}) in (expected, expected + 1)
+
+
+def test_the_first_and_the_last_time_that_can_be_asked_for(filled: PgConnection) -> None:
+    first, last = datetime(2000, 1, 1, tzinfo=UTC), datetime(9998, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert len(list_runs(filled, Filter(created_after=first, created_before=last), 200).runs) == 200
+    assert list_runs(filled, Filter(created_before=first)).runs == []
+    assert list_runs(filled, Filter(created_after=last)).runs == []
 
 
 def test_an_empty_table_has_an_empty_range(connection: PgConnection) -> None:

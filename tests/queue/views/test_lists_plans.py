@@ -9,7 +9,7 @@ from typing import Any
 from rowcall.base import database
 from rowcall.base.database import fetch_all
 from rowcall.queue import Filter
-from rowcall.queue.views.created import MARGIN, NEAR
+from rowcall.queue.views.created import MARGIN_SECONDS, NEAR
 from rowcall.queue.views.lists import SCANNED_MOST, count_sql, page_sql, parameters, scan_for
 from rowcall.queue.views.pages import Order
 from rowcall.status import Status
@@ -39,7 +39,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 
 # How many runs were created within twice the margin of a time.
-SHIFTED = round(2 * MARGIN / timedelta(seconds=1))
+SHIFTED = 2 * MARGIN_SECONDS
 
 # The filter, the index that is walked, and how many rows a page of 50 may read.
 WALKS: list[tuple[dict[str, Any], str, int]] = [

@@ -7,14 +7,14 @@ filter compares the times of all runs in the range anyway.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 # Smaller ranges are not halved.
 NEAR = 1000
 
-# How much later a run with a lower id may have been created.
-MARGIN = timedelta(minutes=1)
+# How many seconds later a run with a lower id may have been created.
+MARGIN_SECONDS = 60
 
 # Each step reads the first run of the upper half.
 BEGIN = """
@@ -23,8 +23,8 @@ WITH RECURSIVE halved(low, high) AS (
     UNION ALL
     SELECT CASE WHEN is_before THEN middle.id + 1 ELSE low END, CASE WHEN is_before THEN high ELSE half END
     FROM halved CROSS JOIN LATERAL (VALUES ((low + high) / 2)) AS halves(half) LEFT JOIN LATERAL (
-        SELECT id, created_at < %(moment)s AS is_before FROM rowcall.job_runs
-        WHERE id >= half AND id < high ORDER BY id LIMIT 1
+        SELECT id, created_at < %(moment)s::timestamptz + %(margin)s * interval '1 second' AS is_before
+        FROM rowcall.job_runs WHERE id >= half AND id < high ORDER BY id LIMIT 1
     ) AS middle ON true
     WHERE high - low > %(near)s
 )
@@ -34,9 +34,9 @@ SELECT low, high FROM halved ORDER BY high - low LIMIT 1
 
 def earlier(moment: datetime) -> dict[str, Any]:
     """Return the parameters of BEGIN whose `low` is not above the id of any run created at this time or later."""
-    return {"moment": moment - MARGIN, "near": NEAR}
+    return {"moment": moment, "margin": -MARGIN_SECONDS, "near": NEAR}
 
 
 def later(moment: datetime) -> dict[str, Any]:
     """Return the parameters of BEGIN whose `high` is above the id of every run created before this time."""
-    return {"moment": moment + MARGIN, "near": NEAR}
+    return {"moment": moment, "margin": MARGIN_SECONDS, "near": NEAR}

@@ -244,10 +244,10 @@ def parameters(
     """Return the parameters of page_sql: the filter, the range of the index, and limits."""
     newest, oldest = criteria.created_before or "infinity", criteria.created_after or "-infinity"
     start, end = (newest, oldest) if order is Order.DESC else (oldest, newest)
-    low, high = ids_of(connection, criteria, seconds)
-    first_id, end_id = (high, low) if order is Order.DESC else (low - 1, high)
-    if scan_for(criteria, order) != scans(order)[0]:
-        first_id = 0
+    first_id = end_id = 0
+    if scan_for(criteria, order) == scans(order)[0]:
+        low, high = ids_of(connection, criteria, seconds)
+        first_id, end_id = (high, low) if order is Order.DESC else (low - 1, high)
     at, run_id = (start, first_id) if cursor is None else cursors.read_time(order.scope(criteria.text), cursor)
     bounds = {"at": at, "id": run_id, "end": end, "end_id": end_id}
     page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}
