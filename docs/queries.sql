@@ -5485,8 +5485,8 @@ ROLLBACK;
 
 -- rowcall.queue.retention.prune: PAGE
 -- Reads one range of the primary key, no longer than a page even if few of its rows are due.  No run finishes before it
--- is inserted, so neither a run that is newer than the shortest retention nor one with a higher id is due.  Only
--- finished runs have a finished_at.
+-- is inserted, so neither a run that is newer than the shortest retention nor one with a higher id is due.  But the
+-- clock may have been set back, so only a whole page of newer runs ends a walk.  Only finished runs have a finished_at.
 \set after_id '0'
 \set batch '100'
 \set shortest '30'

@@ -48,7 +48,7 @@ operations = Table(
     Column("idempotency_key", Text),
     Column("request_fingerprint", Text, nullable=False),
     # Later than that of every run which the operation may change, even one enqueued in the same transaction.
-    moment("created_at", default="clock_timestamp()"),
+    moment("created_at", default="statement_timestamp()"),
     moment("updated_at", default=True),
     moment("finished_at"),
     UniqueConstraint("key_owner", "idempotency_key"),

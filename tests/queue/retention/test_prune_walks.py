@@ -44,6 +44,13 @@ def test_a_walk_ends_at_the_runs_that_are_too_new_to_be_due(connection: PgConnec
     assert (last.counts["looked_at"], last.counts["deleted"]) == (2, 2)
 
 
+def test_a_run_from_a_time_when_the_clock_was_ahead_does_not_end_a_walk(connection: PgConnection) -> None:
+    for ago in ("40 days", "-400 days", "30 days", "20 days"):
+        ended(connection, Status.SUCCEEDED, ago)
+    *_, last = prune_runs(TYPES["prune_runs"].checked({"batch": 2}), PruneOptions(Rehearsal(connection)))
+    assert (last.counts["looked_at"], last.counts["deleted"]) == (3, 3)
+
+
 def test_how_far_a_walk_is_goes_by_the_time_that_it_goes_through(connection: PgConnection) -> None:
     for ago in ("34 days", "29 days", "24 days", "15 days"):
         ended(connection, Status.SUCCEEDED, ago)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one, fetch_value
-from rowcall.queue import Filter
+from rowcall.queue import Filter, enqueue, enqueue_many
+from rowcall.queue.operations.actions import Action
+from rowcall.queue.retention.erase import find
 from rowcall.queue.views import created
 from rowcall.queue.views.lists import IN_ORDER, list_runs
+from tests.support.operations import done
+from tests.support.processes import wait_until
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -35,6 +41,9 @@ def begin(connection: PgConnection, moment: datetime, near: int = 1) -> tuple[in
     assert row
     return row["low"], row["high"]
 
+
+WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
+CREATED = "SELECT created_at FROM rowcall.job_runs WHERE id = %(id)s"
 
 LIMITS = {"milliseconds": 60_000, "waited": 60_000}
 
@@ -65,7 +74,7 @@ def test_an_empty_table_has_an_empty_range(connection: PgConnection) -> None:
 @pytest.mark.parametrize("near", [1, 1000])
 def test_a_list_of_a_range_of_times_is_exact(filled: PgConnection, near: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(created, "NEAR", near)
-    # Run 88 took its id, and then waited for more than a minute: run 89 is a second older.
+    # The clock was set back by a minute after run 88: run 89 is a second older.
     delay = "UPDATE rowcall.job_runs SET created_at = created_at + interval '61 seconds' WHERE id = 7 + 88^2"
     fetch_all(filled, delay)
     asked = Filter(created_after=NOON + 89 * MINUTE + HALF_A_SECOND, created_before=NOON + 110 * MINUTE)
@@ -73,10 +82,39 @@ def test_a_list_of_a_range_of_times_is_exact(filled: PgConnection, near: int, mo
     assert [run["id"] for run in list_runs(filled, asked).runs] == [7 + number**2 for number in numbers]
 
 
-def test_a_run_has_the_time_of_its_insert_even_late_in_a_transaction(connection: PgConnection) -> None:
-    [later, latest] = fetch_all(
-        connection,
-        "INSERT INTO rowcall.job_runs (job_type) VALUES ('noop'), ('noop') RETURNING id, created_at, now() AS begun",
-    )
+def test_a_run_has_the_time_of_its_statement_even_late_in_a_transaction(connection: PgConnection) -> None:
+    insert = "INSERT INTO rowcall.job_runs (job_type) VALUES ('noop') RETURNING id, created_at, now() AS begun"
+    [later], [latest] = (fetch_all(connection, insert) for _ in range(2))
     assert later["begun"] < later["created_at"] < latest["created_at"]
     assert later["id"] < latest["id"]
+
+
+def test_a_request_that_waits_for_the_key_of_another_has_the_time_at_which_it_took_its_ids(fresh_url: str) -> None:
+    with (
+        database.transaction(fresh_url) as first,
+        database.transaction(fresh_url) as waiting,
+        database.transaction(fresh_url) as between,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        enqueue(first, "noop", {"n": 0}, key="a-0")
+        many = pool.submit(enqueue_many, waiting, "noop", [{"n": n} for n in range(3)], keys=["a-0", "a-1", "a-2"])
+        wait_until(lambda: fetch_value(between, WAITS), "the request waits")
+        other = enqueue(between, "noop", {}).run_id
+        first.rollback()
+        runs = [outcome.run_id for outcome in many.result()]
+        latest = max(fetch_value(waiting, CREATED, {"id": run}) for run in runs)
+        assert (max(runs) < other, latest < fetch_value(between, CREATED, {"id": other})) == (True, True)
+
+
+def test_operations_and_erasing_miss_no_run_whatever_the_clock_did(
+    filled: PgConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(created, "NEAR", 1)
+    # While these were inserted, the clock was three hours ahead.
+    ahead = (
+        "UPDATE rowcall.job_runs SET created_at = now() + interval '3 hours' WHERE id BETWEEN %(first)s AND %(last)s"
+    )
+    fetch_all(filled, ahead, {"first": 7 + 90**2, "last": 7 + 150**2})
+    assert done(filled, Action.CANCEL, everything=True)["changed"] == 200 - 61
+    found = find(filled, Filter(created_before=NOON + 300 * MINUTE))
+    assert len(found.finished) == 200 - 61

@@ -86,7 +86,7 @@ def _next(connection: Connection, operation: Row, requested: Requested, limit: i
     """Return the next runs; those that were enqueued after the operation do not belong to it."""
     criteria = _until(requested.narrowed, operation)
     cursor = _marked(operation["cursor"], KEPT, criteria.text)
-    values = {**parameters(connection, criteria, limit, cursor, scanned), "action": operation["action"]}
+    values = {**parameters(connection, criteria, limit, cursor, scanned, searches=False), "action": operation["action"]}
     page = page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
     return Page(page.runs, _marked(page.next, criteria.text, KEPT))
 

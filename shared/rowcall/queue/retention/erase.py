@@ -68,9 +68,8 @@ class Found:
 
 def find(connection: Connection, criteria: Filter, cursor: str | None = None) -> Found:
     """Return the next page of the runs that match."""
-    page = page_of(
-        connection, PAGES[scan_for(criteria).name], criteria, parameters(connection, criteria, BATCH, cursor)
-    )
+    values = parameters(connection, criteria, BATCH, cursor, searches=False)
+    page = page_of(connection, PAGES[scan_for(criteria).name], criteria, values)
     return _found(page.runs, page.next)
 
 

@@ -92,13 +92,13 @@ class _Walk:
         self._counts: dict[str, int] = {**NOTHING_YET, **saved["counts"]}
 
     def pages(self) -> Iterator[Progress]:
-        """Prune page after page, until one is not full."""
+        """Prune page after page, until one has only runs that are too new."""
         began = 0.0
         page = self._next()
         while page is not None:
             began = max(began, page.seconds_left)
             yield Progress(1 - page.seconds_left / began if began else 1, self._counts)
-            page = self._next() if page.looked_at == self._batch else None
+            page = self._next()
         yield Progress(1, self._counts)
 
     def occurrences(self, days: float) -> Iterator[Progress]:

@@ -240,13 +240,18 @@ def parameters(
     most: int = SCANNED_MOST,
     order: Order = Order.DESC,
     seconds: float = SECONDS,
+    *,
+    searches: bool = True,
 ) -> dict[str, Any]:
-    """Return the parameters of page_sql: the filter, the range of the index, and limits."""
+    """Return the parameters of page_sql: the filter, the range of the index, and limits.
+
+    If it `searches`, a range of times becomes a range of ids.
+    """
     newest, oldest = criteria.created_before or "infinity", criteria.created_after or "-infinity"
     start, end = (newest, oldest) if order is Order.DESC else (oldest, newest)
     first_id = end_id = 0
     if scan_for(criteria, order) == scans(order)[0]:
-        low, high = ids_of(connection, criteria, seconds)
+        low, high = ids_of(connection, criteria, seconds) if searches else (0, LARGEST_ID)
         first_id, end_id = (high, low) if order is Order.DESC else (low - 1, high)
     at, run_id = (start, first_id) if cursor is None else cursors.read_time(order.scope(criteria.text), cursor)
     bounds = {"at": at, "id": run_id, "end": end, "end_id": end_id}
