@@ -6086,7 +6086,8 @@ SELECT head.* FROM lanes CROSS JOIN LATERAL (
 ROLLBACK;
 
 -- rowcall.queue.views.events: CHANGED
--- Runs that are new, that have failed, or that are no longer live: by the primary key and job_attempts_failed.
+-- The newest runs, the runs that failed lately, and those that are no longer live.  Uses the primary key and
+-- job_attempts_failed.
 \set gone '{"1"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from rowcall.job_types import Definition, exponential, fixed, quadratic
     from rowcall.queue.enqueue import enqueue, enqueue_many
     from rowcall.queue.job_type import JobType
-    from rowcall_worker.handlers import Run  # for annotations in handlers, so only a worker loads it
+    from rowcall_worker.handlers import (
+        Run,  # the one exception to the layers: apps annotate handlers with it, and only workers load it
+    )
 
 # The build and the workers read the version here, because reading the installed metadata takes longer than a claim.
 __version__ = "0.3.0.dev0"

@@ -67,4 +67,8 @@ def test_a_lock_that_stops_a_worker_for_long_is_told_once_until_it_is_released(
         assert "another transaction holds a needed lock" in said[0]["error"]
         one.works()
         stopped(one, module_url)
+        assert len(said) == 1  # the other has waited all the time
+        one.works()
+        other.works()
+        stopped(one, module_url)
     assert len(said) == 2

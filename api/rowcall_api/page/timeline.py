@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import zip_longest
 from typing import Any
 
 from rowcall.base.database import Row
@@ -57,8 +56,8 @@ def timeline(run: Row, attempts: Sequence[Row], now: datetime, whole: bool = Tru
 def _attempted(run: Row, attempts: Sequence[Row], whole: bool) -> Iterator[Entry]:
     """Yield the attempts, and a retry wherever the number of the next attempt is lower than it would be without one."""
     current = run["attempts"] + (run["status"] not in (Status.RUNNING, Status.SUCCEEDED))
-    following = [attempt["attempt"] for attempt in attempts[1:]] + ([current] if whole else [])
-    for attempt, number in zip_longest(attempts, following[: len(attempts)]):
+    following = [*(attempt["attempt"] for attempt in attempts[1:]), current if whole else None]
+    for attempt, number in zip(attempts, following, strict=False):
         yield _ended(attempt)
         # A snoozed attempt does not count.
         if number is not None and number < attempt["attempt"] + (attempt["outcome"] != Event.SNOOZE):

@@ -25,8 +25,8 @@ figures depend on the machine.
 MEDIANS = """\
 ## Medians
 
-The number in parentheses is Rowcall's figure divided by this one. Above 1, Rowcall is faster for jobs/s,
-but slower for ms.
+The number in parentheses is Rowcall's figure divided by this one. Above 1, Rowcall is faster for
+jobs/s, but slower for ms.
 """
 
 BIASES = """\
@@ -38,8 +38,8 @@ BIASES = """\
 - graphile-worker and PgQueuer delete a job when it is done. Rowcall keeps its row, with result and times, as history.
 - graphile-worker runs in Node.js; PgQueuer in Python on asyncpg, with asyncio handlers. Rowcall runs handlers in
   threads, on psycopg2.
-- Programs and server share the machine, as in many small installations. A second process of
-  Rowcall is of little use on two cores: its first one and the server already use both.
+- Programs and server share the machine, as in many small installations. A second process of Rowcall is of little
+  use on two cores: its first one and the server already use both.
 - Plain SQL is a loop that claims and finishes batches of 500 runs of one queue. It has no handlers, errors, retries or
   limits. It shows how fast a program can be on this table.
 """

@@ -44,7 +44,7 @@ class Outage:
         # When a statement of each part of the worker last succeeded.
         self.worked_at: dict[str, float] = {}
         self._logged = False
-        self._lock_logged = False
+        self._locked: set[Link] = set()
         self._lock = threading.Lock()
 
     @property
@@ -61,16 +61,18 @@ class Outage:
             self.epoch += 1
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
-    def locked(self) -> None:
-        """Record that another transaction's lock stops one of the threads."""
+    def locked(self, link: Link) -> None:
+        """Record that another transaction's lock stops the thread of this link; log the first one."""
         with self._lock:
-            known, self._lock_logged = self._lock_logged, True
-        if not known:
+            first = not self._locked
+            self._locked.add(link)
+        if first:
             log().warning(LogEvent.DATABASE_LOCKED, error=LOCKED)
 
-    def unlocked(self) -> None:
-        """Record that a thread which a lock had stopped goes on."""
-        self._lock_logged = False
+    def unlocked(self, link: Link) -> None:
+        """Record that the thread of this link goes on."""
+        with self._lock:
+            self._locked.discard(link)
 
     def ends(self, epoch: int) -> None:
         """End the outage, because a statement succeeded on a connection that was opened after it began."""
@@ -132,7 +134,7 @@ class Link:
         self._pause = 0.0
         if self._locked_since is not None:
             self._locked_since = None
-            self._outage.unlocked()
+            self._outage.unlocked(self)
         self._outage.worked_at[self._name.rpartition(" ")[2]] = elapsed()
         self._outage.ends(self._epoch)
 
@@ -153,7 +155,7 @@ class Link:
         elif isinstance(error, LockNotAvailable):
             self._locked_since = self._locked_since or elapsed()
             if elapsed() >= self._locked_since + LOCKED_SECONDS:
-                self._outage.locked()
+                self._outage.locked(self)
         self._pause = min(self._pause * 2 or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         return self._pause
 

@@ -101,7 +101,7 @@ def _watch(show: Callable[[], None]) -> None:
     try:
         show()
         while True:
-            time.sleep(WATCHED_SECONDS)  # the list is read again at intervals; Ctrl-C interrupts the sleep
+            time.sleep(WATCHED_SECONDS)  # no notification says that a run has changed; Ctrl-C interrupts the sleep
             click.clear()
             with survived_outage() as outage:
                 show()

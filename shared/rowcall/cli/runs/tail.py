@@ -76,7 +76,7 @@ class Tail:
         if self._status not in (Status.RUNNING, *FINAL):
             click.echo(f"run {self._run_id} is {self._status}; waiting until it ends", err=True)
         while self._status not in FINAL:
-            time.sleep(FOLLOWED_SECONDS)  # the log is read again at intervals; Ctrl-C interrupts the sleep
+            time.sleep(FOLLOWED_SECONDS)  # no notification says that a line was logged; Ctrl-C interrupts the sleep
             with survived_outage() as outage:
                 self.show()
             if outage.reason and not was_away:

@@ -31,7 +31,7 @@ def status_at_end(run_id: int, longest: timedelta) -> Status:
         most = "" if longest == UNTIL_IT_ENDS else f", at most {duration_words(longest)}"
         click.echo(f"run {run_id} is {status}; waiting until it ends{most}", err=True)
     while status not in FINAL and (left := until - elapsed()) > 0:
-        time.sleep(min(PAUSE_SECONDS, left))  # the run is read again at intervals; Ctrl-C interrupts the sleep
+        time.sleep(min(PAUSE_SECONDS, left))  # no notification says that a run has ended; Ctrl-C interrupts the sleep
         with survived_outage() as outage:
             status, told = _status(run_id), False
         if outage.reason and not told:

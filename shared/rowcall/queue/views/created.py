@@ -10,16 +10,14 @@ operations and erasing read all runs.
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
-
 # Smaller ranges are not halved.
 NEAR = 1000
 
 # How many seconds later a run with a lower id may have been created.
 MARGIN_SECONDS = 600
 
-# Each step reads the first run of the upper half.
+# Each step reads the first run of the upper half.  With a negative margin, `low` is not above the id of any run created
+# at the time or later; with a positive one, `high` is above the id of every run created before it.
 BEGIN = """
 WITH RECURSIVE halved(low, high) AS (
     (SELECT coalesce(min(id), 0), coalesce(max(id), 0) + 1 FROM rowcall.job_runs)
@@ -33,13 +31,3 @@ WITH RECURSIVE halved(low, high) AS (
 )
 SELECT low, high FROM halved ORDER BY high - low LIMIT 1
 """
-
-
-def earlier(moment: datetime) -> dict[str, Any]:
-    """Return the parameters of BEGIN whose `low` is not above the id of any run created at this time or later."""
-    return {"moment": moment, "margin": -MARGIN_SECONDS, "near": NEAR}
-
-
-def later(moment: datetime) -> dict[str, Any]:
-    """Return the parameters of BEGIN whose `high` is above the id of every run created before this time."""
-    return {"moment": moment, "margin": MARGIN_SECONDS, "near": NEAR}

@@ -44,7 +44,8 @@ SELECT head.* FROM lanes CROSS JOIN LATERAL (
 ) AS head WHERE status = '{Status.RUNNING}'
 """
 
-# Runs that are new, that have failed, or that are no longer live: by the primary key and job_attempts_failed.
+# The newest runs, the runs that failed lately, and those that are no longer live.  Uses the primary key and
+# job_attempts_failed.
 CHANGED = f"""
 SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs
 WHERE id = ANY(ARRAY(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
@@ -89,8 +90,10 @@ def scans(order: Order) -> tuple[IndexScan, ...]:
 
 HAVE_FAILED = {Status.FAILED, Status.DEAD}
 
+IN_EACH_ORDER = {order: scans(order) for order in Order}
+
 # Those that bulk changes use.
-SCANS = scans(Order.DESC)
+SCANS = IN_EACH_ORDER[Order.DESC]
 
 # The large columns of a run, which are sent only on request.
 LARGE = ("payload", "result")
@@ -145,7 +148,7 @@ SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS cappe
 
 
 # Name of a scan -> the query for a page.
-PAGES = {scan.name: page_sql(scan) for order in Order for scan in scans(order)}
+PAGES = {scan.name: page_sql(scan) for in_order in IN_EACH_ORDER.values() for scan in in_order}
 
 # Name of a scan -> the query that counts the matches.
 COUNTS = {scan.name: count_sql(scan) for scan in SCANS}
@@ -222,7 +225,7 @@ def searched(connection: Connection, sql: str, values: dict[str, Any], seconds: 
 
 def scan_for(criteria: Filter, order: Order = Order.DESC) -> IndexScan:
     """Return the most selective index for this filter."""
-    by_id, failed, definition, key = scans(order)
+    by_id, failed, definition, key = IN_EACH_ORDER[order]
     if criteria.key is not None:
         return key
     if criteria.definition is not None:
@@ -250,22 +253,28 @@ def parameters(
     newest, oldest = criteria.created_before or "infinity", criteria.created_after or "-infinity"
     start, end = (newest, oldest) if order is Order.DESC else (oldest, newest)
     first_id = end_id = 0
-    if scan_for(criteria, order) == scans(order)[0]:
-        low, high = ids_of(connection, criteria, seconds) if searches else (0, LARGEST_ID)
-        first_id, end_id = (high, low) if order is Order.DESC else (low - 1, high)
+    if scan_for(criteria, order) is IN_EACH_ORDER[order][0]:
+        sought = criteria if searches else Filter()
+        first_id, end_id = _range_of_ids(connection, sought, order, seconds, is_first=cursor is None)
     at, run_id = (start, first_id) if cursor is None else cursors.read_time(order.scope(criteria.text), cursor)
     bounds = {"at": at, "id": run_id, "end": end, "end_id": end_id}
     page = {"limit": limit, "most": most, "include": [], "page_bytes": pages.PAGE_BYTES}
     return {**criteria.parameters(), **bounds, **page}
 
 
-def ids_of(connection: Connection, criteria: Filter, seconds: float) -> tuple[int, int]:
-    """Return the lowest id that runs created within the filter's times can have, and an id above all of them."""
-    low, high = 0, LARGEST_ID
-    if criteria.created_after:
-        [begin] = searched(connection, IN_ORDER + created.BEGIN, created.earlier(criteria.created_after), seconds)
-        low = begin["low"]
-    if criteria.created_before:
-        [begin] = searched(connection, IN_ORDER + created.BEGIN, created.later(criteria.created_before), seconds)
-        high = begin["high"]
-    return low, high
+def _range_of_ids(
+    connection: Connection, criteria: Filter, order: Order, seconds: float, *, is_first: bool
+) -> tuple[int, int]:
+    """Return the ids between which are all runs of the filter's times; only the first page needs its beginning."""
+    low, high, margin = 0, LARGEST_ID, created.MARGIN_SECONDS
+    if criteria.created_after and (is_first or order is Order.DESC):
+        low = _begin(connection, criteria.created_after, -margin, seconds)["low"]
+    if criteria.created_before and (is_first or order is Order.ASC):
+        high = _begin(connection, criteria.created_before, margin, seconds)["high"]
+    return (high, low) if order is Order.DESC else (low - 1, high)
+
+
+def _begin(connection: Connection, moment: datetime, margin: int, seconds: float) -> Row:
+    values = {"moment": moment, "margin": margin, "near": created.NEAR}
+    [row] = searched(connection, IN_ORDER + created.BEGIN, values, seconds)
+    return row

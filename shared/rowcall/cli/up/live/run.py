@@ -120,4 +120,4 @@ def _watch(reports: LiveReports, running: Running) -> None:
     while True:
         reports.refresh()
         check_all(running.children)
-        time.sleep(POLL_SECONDS)  # signals interrupt the sleep; the reader's thread does not
+        time.sleep(POLL_SECONDS)  # the ages that are shown change without an event; signals interrupt the sleep
