@@ -2522,22 +2522,20 @@ WITH  lanes AS MATERIALIZED (
     locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts,
+        run.scheduled_for, run.suspect, run.queue, run.priority, run.run_at
 ), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
+    SELECT * FROM claimed ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
-    NULL, NULL
-FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, suspect,
+    least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9) FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
-     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
+SELECT NULL, NULL, NULL, jsonb_build_object(
+    'finished', NULL, 'expired', (SELECT jsonb_object_agg(id, status) FROM expired), 'heads', (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), 'taken', (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken), 'limited',
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END
+), NULL, NULL, NULL, NULL, NULL;
 ROLLBACK;
 
 -- rowcall.queue.claims.claim: FINISH_AND_CLAIM
@@ -2619,22 +2617,20 @@ RETURNING run.id
     locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts,
+        run.scheduled_for, run.suspect, run.queue, run.priority, run.run_at
 ), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
+    SELECT * FROM claimed ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
-    NULL, NULL
-FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, suspect,
+    least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9) FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
-     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
+SELECT NULL, NULL, NULL, jsonb_build_object(
+    'finished', (SELECT jsonb_agg(id) FROM finished), 'expired', (SELECT jsonb_object_agg(id, status) FROM expired), 'heads', (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), 'taken', (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken), 'limited',
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END
+), NULL, NULL, NULL, NULL, NULL;
 ROLLBACK;
 
 -- rowcall.queue.claims.claim: FINISH_AND_CLAIM_AHEAD
@@ -2743,22 +2739,20 @@ RETURNING run.id
     locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts,
+        run.scheduled_for, run.suspect, run.queue, run.priority, run.run_at
 ), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
+    SELECT * FROM claimed ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::bigint[], NULL,
-    NULL, NULL
-FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, suspect,
+    least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9) FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT coalesce(array_agg(id), '{}') FROM finished), (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
-     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
+SELECT NULL, NULL, NULL, jsonb_build_object(
+    'finished', (SELECT jsonb_agg(id) FROM finished), 'expired', (SELECT jsonb_object_agg(id, status) FROM expired), 'heads', (SELECT jsonb_agg(jsonb_build_array(queue, priority, run_at, id)) FROM due_lanes), 'taken', (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken), 'limited',
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN 'first'
-         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END;
+         WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN 'later' END
+), NULL, NULL, NULL, NULL, NULL;
 ROLLBACK;
 
 -- rowcall.queue.claims.claim_limited: CLAIM_LIMITED
@@ -2853,8 +2847,8 @@ WITH RECURSIVE lanes AS MATERIALIZED (
     locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at, run.suspect
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts,
+        run.scheduled_for, run.suspect, run.queue, run.priority, run.run_at
 ), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
         SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
@@ -2863,18 +2857,16 @@ WITH RECURSIVE lanes AS MATERIALIZED (
     )
     FROM open_queues WHERE queues.name = open_queues.name
 ), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
+    SELECT * FROM claimed ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::jsonb,
-    NULL, NULL, NULL
-FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, suspect,
+    least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9) FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
-     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), NULL::integer, NULL::integer;
+SELECT NULL, NULL, NULL, jsonb_build_object(
+    'expired', (SELECT jsonb_object_agg(id, status) FROM expired), 'taken', (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken), 'waiting', NULL, 'contended',
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues))
+), NULL, NULL, NULL, NULL, NULL;
 ROLLBACK;
 
 -- rowcall.queue.claims.lanes: FIND_LANES
@@ -2923,9 +2915,8 @@ ROLLBACK;
 
 -- rowcall.queue.claims.suspects: CLAIM_SUSPECT
 -- Claims the suspect that has waited longest, in any queue.  Suspects are few, and job_runs_suspect contains no other
--- runs.  The last row says how many leases the claimed suspect has lost.  If none was claimed, it says how many leases
--- the due suspect with the most losses has lost.  That one waits for a worker without other runs, or for a place under a
--- limit that a run of this worker occupies.
+-- runs.  If none is claimed, the last row says how many leases the due suspect with the most losses has lost.  That one
+-- waits for a worker without other runs, or for a place under a limit that a run of this worker occupies.
 \set declared '{"mail": 2}'
 \set queues '{"default"}'
 \set limit '50'
@@ -3014,8 +3005,8 @@ lanes AS (
     locked_until = now() + (:'leases'::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{share,note}'::text[], '{}')
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN ('queued', 'failed')))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at, run.suspect
+    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts,
+        run.scheduled_for, run.suspect, run.queue, run.priority, run.run_at
 ), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
         SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
@@ -3024,25 +3015,23 @@ lanes AS (
     )
     FROM open_queues WHERE queues.name = open_queues.name
 ), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
+    SELECT * FROM claimed ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9), NULL::jsonb,
-    NULL, NULL, NULL
-FROM answer
+SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, suspect,
+    least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9) FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
-     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken),
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), (SELECT suspect FROM claimed), (SELECT max(suspect) FROM (
+SELECT NULL, NULL, NULL, jsonb_build_object(
+    'expired', (SELECT jsonb_object_agg(id, status) FROM expired), 'taken', (SELECT jsonb_agg(jsonb_build_array(queue, priority, runs))
+     FROM (SELECT queue, priority, count(*) AS runs FROM claimed GROUP BY queue, priority) AS taken), 'waiting', (SELECT max(suspect) FROM (
         SELECT run.suspect FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
         WHERE NOT EXISTS (SELECT FROM claimed) AND (lanes_with_room.room > 0
                 OR EXISTS (SELECT FROM holders WHERE holders.name = run.queue AND holders.locked_by = :'worker'))
             AND run.finished_at IS NULL AND run.suspect > 0 AND run.run_at <= now() AND 
     status IN ('queued', 'failed') AND attempts < max_attempts AND job_type = ANY(:'job_types'::text[])
         ORDER BY run.suspect DESC LIMIT 1 FOR UPDATE OF run SKIP LOCKED
-    ) AS waiting);
+    ) AS waiting), 'contended',
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues))
+), NULL, NULL, NULL, NULL, NULL;
 ROLLBACK;
 
 -- rowcall.queue.claims.sweep: SWEEP

@@ -147,9 +147,9 @@ TRACE_PARENT = "SELECT trace_parent FROM rowcall.job_runs WHERE id = %(run_id)s"
 def parameters_of(leases: Mapping[Lease, str]) -> dict[str, Any]:
     """Return the parameters for a statement on many runs: leases of one worker, each with a value as JSON text."""
     [worker] = {lease.worker for lease in leases}
-    entries = [f'"{lease.key}": {value}' for lease, value in leases.items()]
+    entries = [f'"{run_id}/{lease_no}": {value}' for (_, run_id, lease_no), value in leases.items()]
     # As text, because the server parses an SQL array of a thousand values one by one.
-    run_ids = "{" + ",".join(str(lease.run_id) for lease in leases) + "}"
+    run_ids = "{" + ",".join([str(run_id) for _, run_id, _ in leases]) + "}"
     return {"worker": worker, "run_ids": run_ids, "lease_keys": "{" + ", ".join(entries) + "}"}
 
 

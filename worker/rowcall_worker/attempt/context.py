@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, TypeVar, overload
 
 from rowcall.base.clock import elapsed
@@ -64,14 +63,10 @@ class Run:
     )
 
     def __init__(self, in_flight: InFlightRun, resources: Resources) -> None:
-        claimed = in_flight.claimed
-        self.id: int = claimed.run_id
-        self.lease_no: int = claimed.lease_no
-        self.job_type: str = claimed.job_type
-        self.attempt: int = claimed.attempt
-        self.max_attempts: int = claimed.max_attempts
-        self.payload: dict[str, Any] = claimed.payload
-        self.scheduled_for: datetime | None = claimed.scheduled_for
+        # The fields of Claimed, in their order.
+        (self.id, self.lease_no, self.job_type, self.payload, self.attempt, self.max_attempts, self.scheduled_for) = (
+            in_flight.claimed[:7]
+        )
         self.finished = False
         self._in_flight = in_flight
         self._resources = resources

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowcall.base import errors
 from rowcall.base.errors import Permanent, message_of
@@ -47,8 +47,7 @@ class AttemptError:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptResult:
+class AttemptResult(NamedTuple):
     """How an attempt ended: with a value (JSON text), or with an error.
 
     `finished`: the handler's own transaction has written the success already.

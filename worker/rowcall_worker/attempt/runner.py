@@ -17,7 +17,7 @@ from rowcall.queue.enqueue import PARENT
 from rowcall.queue.lease import trace_parent
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.context import Resources, Run
-from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.attempt.in_flight_run import NO_RESULT, InFlightRun
 from rowcall_worker.attempt.result import AttemptResult, kept_text
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.handlers import Handler
@@ -75,8 +75,9 @@ class Runner:
             if context.finished:
                 return AttemptResult(finished=True)
             # Check the value here, because the database would refuse the whole batch of results with it.
-            text = None if value is None else kept_text(value, f"the handler of {job_type} returned")
-            return AttemptResult(text)
+            if value is None:
+                return NO_RESULT
+            return AttemptResult(kept_text(value, f"the handler of {job_type} returned"))
         except BaseException as error:
             # Also SystemExit: it ends the attempt, not the worker.
             return _broke_late(context, error) if context.finished else AttemptResult.of_error(error)

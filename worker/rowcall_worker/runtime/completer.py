@@ -117,10 +117,13 @@ class Completer:
 
     def written(self, succeeded: Sequence[InFlightRun], run_ids: set[int]) -> None:
         """Record that these runs were sent as successes, and that those with these ids were written."""
-        for run in succeeded:
-            if run.claimed.run_id not in run_ids:
-                log().warning(LogEvent.LEASE_LOST, **named(run))
-        self.in_flight.counter.ended([run for run in succeeded if run.claimed.run_id in run_ids], End.SUCCEEDED)
+        written = succeeded
+        if len(run_ids) < len(succeeded):
+            written = [run for run in succeeded if run.claimed.run_id in run_ids]
+            for run in succeeded:
+                if run.claimed.run_id not in run_ids:
+                    log().warning(LogEvent.LEASE_LOST, **named(run))
+        self.in_flight.counter.ended(written, End.SUCCEEDED)
         self.in_flight.written(succeeded, [Status.SUCCEEDED] * len(run_ids))
 
     def write_one_by_one(

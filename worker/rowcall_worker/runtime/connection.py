@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psycopg2
 from psycopg2.errors import LockNotAvailable
+from psycopg2.extras import register_default_jsonb
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
@@ -28,8 +30,14 @@ LOCK_SECONDS = 0.2
 # A lock that stops a thread's statements for this long is logged.
 LOCKED_SECONDS = 3.0
 
+DECODER = json.JSONDecoder()
+
 # The errors that threads pass to Link.lost, which re-raises those that are neither an outage nor transient.
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
+
+
+def _value(text: str) -> Any:
+    return DECODER.raw_decode(text)[0]
 
 
 class Outage:
@@ -116,6 +124,8 @@ class Link:
             connection = database.connect_internal(self._url, self._name)
             connection.prologue = patient_prologue(LOCK_SECONDS, self._patience)
             connection.autocommit = True
+            # Claims read many payloads, and json.loads would look for spaces around each of them.
+            register_default_jsonb(connection, loads=_value)
             self._outage.answers.watch(connection, self._patience)
             self._connection = connection
         return self._connection

@@ -13,8 +13,6 @@ from rowcall.queue.claims.lanes import (
     KNOWN_LANES,
     LEASE_IS_OVER,
     TAKEN,
-    heads_of,
-    taken_of,
 )
 from rowcall.queue.claims.request import ClaimRequest, ClaimResult, Limited, with_lanes
 from rowcall.queue.finish import SUCCEED, Done, done_parameters
@@ -34,8 +32,16 @@ CLAIMED = f"""
     locked_until = now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second',
     started_at = now(), updated_at = now(), progress = nullif(run.progress - '{{share,note}}'::text[], '{{}}')"""
 
-# How many seconds a claimed run had been due.  An infinite run_at cannot be subtracted from a time.
-WAITED = "least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9)"
+CLAIMED_COLUMNS = """run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts,
+        run.scheduled_for, run.suspect, run.queue, run.priority, run.run_at"""
+
+# The fields of Claimed; the last one is how many seconds the run had been due.  An infinite run_at cannot be subtracted
+# from a time.
+ANSWER = """id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, suspect,
+    least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9)"""
+
+# The runs whose lease expired, with their new status.
+EXPIRED = "(SELECT jsonb_object_agg(id, status) FROM expired)"
 
 # The part of a claim that takes more runs than there are free slots.
 FURTHER = f"""further AS MATERIALIZED (
@@ -82,9 +88,10 @@ def claim_sql(finished: str = "", spared: str = "", written: str = "NULL", furth
     seen       All rows locked by this claim.
     expired    The runs whose lease expired: their attempt ends, and they become suspects.
     claimed    The other rows, by ctid: a heap-only update, because no index contains a column that it changes.
-    answer     The claimed and expired runs, in order.  One more row follows it: the runs that were finished, the heads
-               of the known lanes, the number of runs taken from each lane, and whether queues with a limit have
-               something due, first in the order of visits or later.
+    answer     The claimed runs, in order.  One more row follows it, with a JSON object in place of a payload: the runs
+               that were finished, those whose lease expired, the heads of the known lanes, the number of runs taken
+               from each lane, and whether queues with a limit have something due, first in the order of visits or
+               later.
     """
     return f"""
 WITH {finished} {KNOWN_LANES}, due_lanes AS MATERIALIZED (
@@ -108,21 +115,17 @@ WITH {finished} {KNOWN_LANES}, due_lanes AS MATERIALIZED (
 ), {END_LEASES}, claimed AS (
     UPDATE rowcall.job_runs AS run SET {CLAIMED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at
+    RETURNING {CLAIMED_COLUMNS}
 ), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
+    SELECT * FROM claimed ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, {WAITED}, NULL::bigint[], NULL,
-    NULL, NULL
-FROM answer
+SELECT {ANSWER} FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {written}, {HEADS}, {TAKEN},
+SELECT NULL, NULL, NULL, jsonb_build_object(
+    'finished', {written}, 'expired', {EXPIRED}, 'heads', {HEADS}, 'taken', {TAKEN}, 'limited',
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END
+), NULL, NULL, NULL, NULL, NULL
 """
 
 
@@ -134,7 +137,7 @@ CLAIM = claim_sql()
 WITH_RESULTS = {
     "finished": f"finished AS ({SUCCEED}),",
     "spared": "AND id <> ALL(%(run_ids)s::bigint[])",
-    "written": "(SELECT coalesce(array_agg(id), '{}') FROM finished)",
+    "written": "(SELECT jsonb_agg(id) FROM finished)",
 }
 FINISH_AND_CLAIM = claim_sql(**WITH_RESULTS)
 # The same, with claiming ahead.
@@ -151,11 +154,4 @@ def claim(connection: PgConnection, worker: str, request: ClaimRequest, finished
     if finished or request.ahead:
         parameters |= done_parameters(finished) if finished else NO_RESULTS
         statement = FINISH_AND_CLAIM_AHEAD if request.ahead else FINISH_AND_CLAIM
-    *rows, (*_, written, heads, taken, limited) = fetch_prepared(connection, BY_INDEX + statement, parameters)
-    return ClaimResult.of(
-        rows,
-        limited=Limited(limited) if limited else None,
-        finished=set(written or ()),
-        heads=heads_of(heads or ()),
-        taken=taken_of(taken or ()),
-    )
+    return ClaimResult.of(fetch_prepared(connection, BY_INDEX + statement, parameters))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claims.claim import CLAIMED, WAITED
-from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LEASE_IS_OVER, TAKEN, taken_of
+from rowcall.queue.claims.claim import ANSWER, CLAIMED, CLAIMED_COLUMNS, EXPIRED
+from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LEASE_IS_OVER, TAKEN
 from rowcall.queue.claims.request import ClaimRequest, ClaimResult, with_lanes
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import END_LEASES
@@ -19,7 +19,7 @@ def claim_limited_sql(
     claimable: str = CLAIMABLE,
     every_queue: str = "",
     order: str = "turn, priority, run_at, id",
-    told: str = "NULL::integer, NULL::integer",
+    waiting: str = "NULL",
 ) -> str:
     """Return the claim from queues with a limit, or the claim of suspects.
 
@@ -40,6 +40,7 @@ def claim_limited_sql(
     ranked            All priorities of a queue share its room, so rows are counted over its lanes before any is
                       claimed.  Queues are in the order in which the worker visits them.
     noted             Sets the holders to the runs that are still running and those that start now.
+    answer            As in CLAIM; the last row says whether the claim was contended, and what `waiting` reads.
     """
     return f"""
 WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
@@ -84,8 +85,7 @@ WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
 ), {END_LEASES}, claimed AS (
     UPDATE rowcall.job_runs AS run SET {CLAIMED}
     WHERE run.ctid = ANY(ARRAY(SELECT place FROM seen WHERE status IN {sources_of(Event.CLAIM)}))
-    RETURNING run.id, run.lease_no, run.job_type, run.payload, run.attempts, run.max_attempts, run.scheduled_for,
-        run.status, run.queue, run.priority, run.run_at, run.suspect
+    RETURNING {CLAIMED_COLUMNS}
 ), noted AS (
     UPDATE rowcall.queues SET holders = ARRAY(
         SELECT holders.id FROM holders WHERE holders.name = queues.name AND holders.id NOT IN (SELECT id FROM over)
@@ -94,17 +94,14 @@ WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
     )
     FROM open_queues WHERE queues.name = open_queues.name
 ), answer AS (
-    SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, priority, run_at FROM claimed
-    UNION ALL
-    SELECT id, lease_no, job_type, NULL, attempts, max_attempts, scheduled_for, status, priority, run_at FROM expired
-    ORDER BY priority, run_at, id
+    SELECT * FROM claimed ORDER BY priority, run_at, id
 )
-SELECT id, lease_no, job_type, payload, attempts, max_attempts, scheduled_for, status, {WAITED}, NULL::jsonb,
-    NULL, NULL, NULL
-FROM answer
+SELECT {ANSWER} FROM answer
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, {TAKEN},
-    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues)), {told}
+SELECT NULL, NULL, NULL, jsonb_build_object(
+    'expired', {EXPIRED}, 'taken', {TAKEN}, 'waiting', {waiting}, 'contended',
+    EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues))
+), NULL, NULL, NULL, NULL, NULL
 """
 
 
@@ -114,8 +111,8 @@ CLAIM_LIMITED = claim_limited_sql()
 def claim_limited(connection: PgConnection, worker: str, request: ClaimRequest) -> ClaimResult:
     """Claim due runs of queues with a limit."""
     parameters = with_lanes(connection, request).parameters(worker)
-    *rows, (*_, taken, contended, _, _) = fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, parameters)
-    if contended and request.declared:
+    result = ClaimResult.of(fetch_prepared(connection, BY_INDEX + CLAIM_LIMITED, parameters))
+    if result.contended and request.declared:
         # Perhaps a row is missing, because an operator has removed the settings of a queue that has a declared limit.
         make_queues(connection, list(request.declared))
-    return ClaimResult.of(rows, contended=contended, taken=taken_of(taken or ()))
+    return result

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from rowcall.base.database import PgConnection
-from rowcall.queue.claims.lanes import Lane, LaneKey, Position, find_lanes, parameters_of_lanes
+from rowcall.queue.claims.lanes import Lane, LaneKey, Position, find_lanes, heads_of, parameters_of_lanes, taken_of
 from rowcall.status import Status
 
 
@@ -109,12 +109,18 @@ class ClaimResult:
     taken: Counter[LaneKey] = field(default_factory=Counter)
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[Any, ...]], **more: Any) -> ClaimResult:
-        """Build a result from rows: the first fields of Claimed in order, the status of the run, and `waited`."""
+    def of(cls, rows: Iterable[tuple[Any, ...]]) -> ClaimResult:
+        """Build a result from the rows of a claim: the claimed runs, and the last row with what else it found."""
+        *claimed, last = map(Claimed._make, rows)
+        found = {name: value for name, value in last.payload.items() if value is not None}
         return cls(
-            [Claimed._make((*row[:7], 0, row[8])) for row in rows if row[7] == Status.RUNNING],
-            {row[0]: Status(row[7]) for row in rows if row[7] != Status.RUNNING},
-            **more,
+            claimed,
+            {int(run_id): Status(status) for run_id, status in found.get("expired", {}).items()},
+            Limited(found["limited"]) if "limited" in found else None,
+            contended=found.get("contended", False),
+            finished=set(found.get("finished", ())),
+            heads=heads_of(found.get("heads", ())),
+            taken=taken_of(found.get("taken", ())),
         )
 
     def __or__(self, other: ClaimResult) -> ClaimResult:

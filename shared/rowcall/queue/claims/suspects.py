@@ -11,12 +11,10 @@ from rowcall.queue.claims.claim_limited import claim_limited_sql
 from rowcall.queue.claims.lanes import LANES_OF_SUSPECTS, SERVED
 from rowcall.queue.claims.request import ALONE, Claimed, ClaimRequest
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.status import Status
 
 # Claims the suspect that has waited longest, in any queue.  Suspects are few, and job_runs_suspect contains no other
-# runs.  The last row says how many leases the claimed suspect has lost.  If none was claimed, it says how many leases
-# the due suspect with the most losses has lost.  That one waits for a worker without other runs, or for a place under a
-# limit that a run of this worker occupies.
+# runs.  If none is claimed, the last row says how many leases the due suspect with the most losses has lost.  That one
+# waits for a worker without other runs, or for a place under a limit that a run of this worker occupies.
 CLAIM_SUSPECT = claim_limited_sql(
     LANES_OF_SUSPECTS,
     lane_start="'-infinity'::timestamptz, 0",
@@ -24,7 +22,7 @@ CLAIM_SUSPECT = claim_limited_sql(
     every_queue="OR due_lanes.max_running IS NULL",
     order="run_at, id",
     # "suspect > 0" is the predicate of the index.
-    told=f"""(SELECT suspect FROM claimed), (SELECT max(suspect) FROM (
+    waiting=f"""(SELECT max(suspect) FROM (
         SELECT run.suspect FROM lanes_with_room JOIN rowcall.job_runs AS run USING (queue, priority)
         WHERE NOT EXISTS (SELECT FROM claimed) AND (lanes_with_room.room > 0
                 OR EXISTS (SELECT FROM holders WHERE holders.name = run.queue AND holders.locked_by = %(worker)s))
@@ -49,8 +47,8 @@ class Suspect(NamedTuple):
 def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, alone: bool) -> Suspect:
     """Claim one suspect; a suspect that must run alone is claimed only if this worker has no other run (`alone`)."""
     parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
-    *rows, (*_, suspect, waiting) = fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters)
-    claimed = [Claimed._make((*row[:7], suspect, row[8])) for row in rows if row[7] == Status.RUNNING]
+    *claimed, last = map(Claimed._make, fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters))
+    waiting: int | None = last.payload["waiting"]
     if claimed or waiting is None:
         return Suspect(claimed[0] if claimed else None, waits=False)
     return Suspect(None, waits=waiting >= ALONE, behind=waiting < ALONE)
