@@ -84,7 +84,7 @@ def measure_speed(bench: Bench, runs: int) -> None:
     """Measure Rowcall beside bare SQL."""
     # In turns, so that a busy neighbour slows both.
     compare(
-        f"drain {DRAINED} noop runs, runs/s",
+        f"drain {DRAINED} runs that do nothing, runs/s",
         runs,
         bench.bare_drain,
         one=lambda: bench.drain(1),
@@ -119,7 +119,7 @@ def measure_speed(bench: Bench, runs: int) -> None:
         sleeping=lambda: bench.enqueuers("--queues", "default"),
     )
     compare(
-        f"drain {DRAINED} noop runs beside what a claim does not take, runs/s",
+        f"drain {DRAINED} runs that do nothing beside what a claim does not take, runs/s",
         runs,
         lambda: bench.drain(1),
         "nothing",
@@ -128,7 +128,7 @@ def measure_speed(bench: Bench, runs: int) -> None:
         queues=lambda: bench.drain(1, QUEUES),
     )
     compare(
-        f"drain {DRAINED} noop runs beside {WAITERS} requests that wait, or {FOLLOWERS} readers of events, runs/s",
+        f"the same beside {WAITERS} requests that wait, or {FOLLOWERS} readers of events, runs/s",
         runs,
         lambda: bench.drain(1, AWAITED),
         "nobody",

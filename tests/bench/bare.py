@@ -30,9 +30,9 @@ WHERE ctid = ANY(ARRAY(
 RETURNING id, job_type, payload, attempts, max_attempts
 """
 
-INSERT = "INSERT INTO rowcall.job_runs (job_type, payload) VALUES ('noop', %(payload)s) RETURNING id"
+INSERT = "INSERT INTO rowcall.job_runs (job_type, payload) VALUES ('shop_nothing', %(payload)s) RETURNING id"
 INSERT_MANY = (
-    "INSERT INTO rowcall.job_runs (job_type, payload) SELECT 'noop', unnest(%(payloads)s::jsonb[]) RETURNING id"
+    "INSERT INTO rowcall.job_runs (job_type, payload) SELECT 'shop_nothing', unnest(%(payloads)s::jsonb[]) RETURNING id"
 )
 
 

@@ -18,7 +18,7 @@ from tests.support.processes import wait_until
 # Finished runs of earlier days, which a claim must not pay for.
 FINISHED = """
 INSERT INTO rowcall.job_runs (job_type, status, attempts, lease_no, created_at, started_at, finished_at)
-SELECT 'noop', 'succeeded', 1, 1, at, at, at FROM (
+SELECT 'shop_nothing', 'succeeded', 1, 1, at, at, at FROM (
     SELECT now() - interval '1 day' + number * interval '1 microsecond' AS at FROM generate_series(1, 1000000) AS number
 ) AS finished
 """

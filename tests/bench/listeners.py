@@ -21,7 +21,7 @@ FOLLOWERS = 200
 # Runs that nobody drains; each waiter waits for one of them.
 AWAITED = f"""
 INSERT INTO rowcall.job_runs (job_type, run_at)
-SELECT 'noop', now() + interval '1 year' FROM generate_series(1, {WAITERS})
+SELECT 'shop_nothing', now() + interval '1 year' FROM generate_series(1, {WAITERS})
 """
 
 CHUNK_BYTES = 1024 * 1024

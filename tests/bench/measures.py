@@ -30,7 +30,7 @@ PICKUP_PAUSE_SECONDS = 0.02
 
 MORE = """
 INSERT INTO rowcall.job_runs (job_type, payload)
-SELECT 'noop', jsonb_build_object('user_id', number) FROM generate_series(1, %(count)s) AS number
+SELECT 'shop_nothing', jsonb_build_object('user_id', number) FROM generate_series(1, %(count)s) AS number
 """
 
 # Rows in front of the runs to drain: 200,000 due runs of a type that no worker here serves, or 5,000 queues with one
@@ -145,7 +145,7 @@ class Bench:
     def _enqueue(self) -> None:
         connection = self.connect()
         for number in range(ENQUEUED_EACH):
-            queue.enqueue(connection, "noop", {"user_id": number})
+            queue.enqueue(connection, "shop_nothing", {"order_id": number})
         connection.close()
 
     def bare_pickup(self) -> float:

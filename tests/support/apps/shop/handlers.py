@@ -15,7 +15,7 @@ from rowcall.base.errors import Permanent, Retry, Snooze
 from . import isolated as isolated
 from . import steps as steps
 from .business import book_order, lose_lease, ship_order
-from .job_types import BOOK, CLOCK, ISOLATED_PACK, LIMITED, NARROW, PACK, SHIP, SLOW, WAIT
+from .job_types import BOOK, CLOCK, ISOLATED_PACK, LIMITED, NARROW, NOTHING, PACK, SHIP, SLOW, WAIT
 from .unspeakable import unspeakable
 
 # The number of files to keep open, from before the worker connects.
@@ -116,6 +116,11 @@ class LastWords(dict[str, str]):
 def clock(run: Run) -> object:
     """Return the time at which the handler was called."""
     return {"at": time.time()}
+
+
+@NOTHING.handler
+def nothing(run: Run) -> None:
+    """Return at once, without a result: what a run costs without its work."""
 
 
 @SLOW.handler

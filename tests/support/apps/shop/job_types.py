@@ -36,6 +36,8 @@ PACK = JobType(
 
 CLOCK = JobType("shop_clock", schema=Order)
 
+NOTHING = JobType("shop_nothing", schema=Order)
+
 SLOW = JobType("shop_slow", schema=Order, queue="packing", max_attempts=3, backoff=fixed(0, jitter=False))
 
 LIMITED = JobType("shop_limited", schema=Order, time_limit=0.5, backoff=fixed(3600, jitter=False))
