@@ -11,7 +11,8 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import DatabaseUnavailable, FilterInvalid
-from rowcall.queue import Filter, count_runs, list_runs
+from rowcall.job_types.builtin import NOOP
+from rowcall.queue import Filter, count_runs, enqueue, list_runs
 from rowcall.queue.views import cursors, lists
 from rowcall.status import Status
 from tests.support.rows import at, definition_of, run_in
@@ -85,6 +86,15 @@ def test_filters_together_let_through_what_has_all_of_it(connection: PgConnectio
     assert ids(connection, status=(Status.DEAD, Status.FAILED), queue="mail", created_by="me", key="k") == [run["id"]]
     for wrong in ({"queue": "other"}, {"status": (Status.FAILED,)}, {"definition": "nightly"}, {"error_type": "E"}):
         assert ids(connection, **{"queue": "mail", "key": "k", **wrong}) == []
+
+
+def test_a_run_is_also_found_by_the_key_of_a_request_that_it_answered(connection: PgConnection) -> None:
+    once = dataclasses.replace(NOOP, name="once", key=lambda payload: f"once:{payload['n']}")
+    enqueue(connection, once, {"n": 2}, key="other")
+    runs = [enqueue(connection, once, {"n": 1}, key=key).run_id for key in ("first", "second")]
+    assert [ids(connection, key=key) for key in ("first", "second", "once:1", "third")] == [[runs[0]]] * 3 + [[]]
+    assert ids(connection, key="second", queue="default") == [runs[1]]
+    assert ids(connection, key="second", queue="mail") == []
 
 
 def test_times_side_by_side_miss_nothing_and_share_nothing(connection: PgConnection) -> None:

@@ -39,6 +39,10 @@ def declared(form: Form, condition: str, description: str) -> Any:
     return field(default=() if form is Form.STATUSES else None, metadata=known)
 
 
+# The runs that answered requests with this idempotency key, because they held the natural key.
+REMEMBERED = "SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = %(key)s"
+
+
 @dataclass(frozen=True)
 class Filter:
     """Criteria for runs; None, or an empty value, matches every run.
@@ -58,7 +62,7 @@ class Filter:
     )
     key: str | None = declared(
         Form.TEXT,
-        "%(key)s IN (idempotency_key, held_key)",
+        f"(%(key)s IN (idempotency_key, held_key) OR id IN ({REMEMBERED}))",
         "Only runs that were requested with this idempotency key, or that hold this natural key.",
     )
     error_type: str | None = declared(

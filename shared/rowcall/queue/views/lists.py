@@ -20,7 +20,7 @@ from rowcall.base.errors import DatabaseUnavailable, SearchTooSlow
 from rowcall.base.outages import LOCKED
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import created, cursors, pages
-from rowcall.queue.views.filters import MATCHES, Filter
+from rowcall.queue.views.filters import MATCHES, REMEMBERED, Filter
 from rowcall.queue.views.pages import Order
 from rowcall.status import Status
 
@@ -73,14 +73,17 @@ def scans(order: Order) -> tuple[IndexScan, ...]:
             f"definition_id {way}, {by_time}",
             by_time,
         ),
-        # job_runs_idempotency_key and job_runs_held_key: a few runs, of several callers and types.  They are sorted by
-        # an expression, so that the planner does not read job_runs_failed or another index to get its order.
+        # job_runs_idempotency_key, job_runs_held_key and request_keys' primary key: a few runs, of several callers and
+        # types.  They are sorted by an expression, so that the planner does not read job_runs_failed or another index
+        # to get its order.
         IndexScan(
             f"key{named}",
             f"""id = ANY(ARRAY(
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = %(key)s
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = %(key)s
+            UNION ALL
+            {REMEMBERED}
         )) AND {beyond}""",
             f"created_at + interval '0' {way}, id {way}",
             by_time,
