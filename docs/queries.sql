@@ -3170,11 +3170,11 @@ ROLLBACK;
 \set run_id '1'
 BEGIN;
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
+    (id, created_at, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode,
+     content_fingerprint, idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
 OVERRIDING SYSTEM VALUE
 
-SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), job_type, coalesce(:'payload'::jsonb, payload), coalesce(:'queue', queue),
+SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), pg_catalog.clock_timestamp(), job_type, coalesce(:'payload'::jsonb, payload), coalesce(:'queue', queue),
     coalesce(:'priority', priority),
     coalesce(:'run_at'::timestamptz, now()), coalesce(:'max_attempts', max_attempts),
     :'natural_key', :'unique_mode', :'content_fingerprint',
@@ -3683,11 +3683,11 @@ ROLLBACK;
 \set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 BEGIN;
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
+    (id, created_at, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode,
+     content_fingerprint, idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
 OVERRIDING SYSTEM VALUE
 
-VALUES (DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+VALUES (DEFAULT, DEFAULT, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
     coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
     :'natural_key', :'unique_mode', :'content_fingerprint',
     :'key', :'key_owner', :'request_fingerprint',
@@ -3714,11 +3714,11 @@ ROLLBACK;
 \set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 BEGIN;
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
+    (id, created_at, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode,
+     content_fingerprint, idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
 OVERRIDING SYSTEM VALUE
 
-SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+SELECT pg_catalog.nextval('rowcall.job_runs_id_seq'), pg_catalog.clock_timestamp(), :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
     coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
     :'natural_key', :'unique_mode', :'content_fingerprint',
     :'key', :'key_owner', :'request_fingerprint',
@@ -3748,24 +3748,26 @@ ROLLBACK;
 \set created_by 'cli:me'
 \set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 BEGIN;
-WITH reserved AS (
+WITH request AS MATERIALIZED (
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, pg_catalog.clock_timestamp() AS created_at
+), reserved AS (
     INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)
-    VALUES (:'key', :'key_owner', pg_catalog.nextval('rowcall.job_runs_id_seq'), :'request_fingerprint')
+    SELECT :'key', :'key_owner', id, :'request_fingerprint' FROM request
     ON CONFLICT DO NOTHING
     RETURNING run_id
 )
 
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
+    (id, created_at, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode,
+     content_fingerprint, idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
 OVERRIDING SYSTEM VALUE
 
-SELECT run_id, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
+SELECT request.id, request.created_at, :'job_type', :'payload'::pg_catalog.jsonb, :'queue', :'priority',
     coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
     :'natural_key', :'unique_mode', :'content_fingerprint',
     :'key', :'key_owner', :'request_fingerprint',
     :'created_by', :'trace_parent', 'queued'
-FROM reserved
+FROM request JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
 ON CONFLICT DO NOTHING
 RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog.now() THEN rowcall.wake(:'queue', :'job_type') END AS woken;
 ROLLBACK;
@@ -3786,7 +3788,7 @@ ROLLBACK;
 \set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 BEGIN;
 WITH request AS MATERIALIZED (
-    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, given.*
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, pg_catalog.clock_timestamp() AS created_at, given.*
     FROM ROWS FROM (
         pg_catalog.jsonb_array_elements(:'payloads'::pg_catalog.jsonb),
         pg_catalog.jsonb_to_recordset(:'requests'::pg_catalog.jsonb) AS (
@@ -3804,11 +3806,11 @@ WITH request AS MATERIALIZED (
 ), new AS (
 
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
+    (id, created_at, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode,
+     content_fingerprint, idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
 OVERRIDING SYSTEM VALUE
 
-SELECT request.id, :'job_type', request.payload, :'queue', :'priority',
+SELECT request.id, request.created_at, :'job_type', request.payload, :'queue', :'priority',
        coalesce(:'run_at'::pg_catalog.timestamptz, pg_catalog.now()), :'max_attempts',
        request.natural_key, :'unique_mode', request.content_fingerprint,
        request.key, :'key_owner', request.request_fingerprint,
@@ -4091,7 +4093,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4157,7 +4159,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4225,7 +4227,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4291,13 +4293,15 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4317,6 +4321,8 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -4357,7 +4363,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4406,7 +4412,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4453,7 +4459,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4500,7 +4506,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4548,7 +4554,7 @@ WITH matching AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4605,7 +4611,7 @@ SELECT id FROM rowcall.job_runs WHERE id = :'run_id' AND (:'status'::text[] IS N
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4725,7 +4731,7 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4791,7 +4797,7 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4857,7 +4863,7 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4925,7 +4931,7 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4942,6 +4948,8 @@ FROM (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
         ) AS scanned
     ) AS judged
@@ -4992,7 +5000,7 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5201,7 +5209,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5263,7 +5271,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5327,7 +5335,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5389,13 +5397,15 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5412,6 +5422,8 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -6345,7 +6357,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6413,7 +6425,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6483,7 +6495,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6551,13 +6563,15 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6574,6 +6588,8 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -6628,7 +6644,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6696,7 +6712,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6766,7 +6782,7 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6834,13 +6850,15 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at + interval '0' ASC, id ASC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6857,6 +6875,8 @@ WITH page AS MATERIALIZED (
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' ASC, id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -6904,7 +6924,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6947,7 +6967,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6990,7 +7010,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -7035,7 +7055,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR :'key' IN (idempotency_key, held_key))
+    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -7049,6 +7069,8 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
             SELECT id FROM rowcall.job_runs WHERE idempotency_key = :'key'
             UNION ALL
             SELECT id FROM rowcall.job_runs WHERE held_key = :'key'
+            UNION ALL
+            SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;

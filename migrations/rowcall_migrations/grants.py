@@ -19,7 +19,7 @@ ALL = (*READ_WRITE, "DELETE")
 ENQUEUED = (
     *("id", "job_type", "payload", "queue", "priority", "run_at", "max_attempts"),
     *("natural_key", "unique_mode", "content_fingerprint", "idempotency_key", "key_owner", "request_fingerprint"),
-    *("created_by", "trace_parent", "status"),
+    *("created_by", "trace_parent", "status", "created_at"),
 )
 
 KEPT = ("idempotency_key", "key_owner", "run_id", "request_fingerprint")

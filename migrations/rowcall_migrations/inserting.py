@@ -57,8 +57,9 @@ END
 $$
 """
 
-# A role that can insert runs needs these rights, for a request with an idempotency key and for traces.  It has only
-# older grants until somebody runs the new script of `rowcall migrate --grants`.  regrole returns a role's name quoted.
+# A role that can insert runs needs these rights, for a request with an idempotency key, for traces, and for the time.
+# It has only older grants until somebody runs the new script of `rowcall migrate --grants`.  regrole returns a role's
+# name quoted.
 RIGHTS_OF_INSERTERS = """
 DO $$
 DECLARE
@@ -74,7 +75,7 @@ BEGIN
         WHERE given.privilege_type = 'INSERT'
     LOOP
         EXECUTE 'GRANT SELECT, INSERT ON rowcall.request_keys TO ' || role;
-        EXECUTE 'GRANT INSERT (trace_parent) ON rowcall.job_runs TO ' || role;
+        EXECUTE 'GRANT INSERT (trace_parent, created_at) ON rowcall.job_runs TO ' || role;
         EXECUTE 'GRANT EXECUTE ON FUNCTION rowcall.free_keys(text, text[]), rowcall.insert_run TO ' || role;
     END LOOP;
 END

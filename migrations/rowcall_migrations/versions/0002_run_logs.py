@@ -204,9 +204,9 @@ HEARTBEAT = "ALTER TABLE rowcall.workers ADD COLUMN heartbeat_seconds double pre
 # A claimed row is longer than a queued one, so half a page has no room for the claims of the other half.
 ROOM_FOR_CLAIMS = "ALTER TABLE rowcall.job_runs SET (fillfactor = 40)"
 
-# Lists and pruning read runs in the order of ids.  So that times have the same order, they are those of the statement,
-# not of the transaction: a statement takes its ids when it begins, and may then wait for other transactions.
-TIME_OF_STATEMENT = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT statement_timestamp()"
+# Lists and pruning read runs in the order of ids.  So that times have the same order, a run's time is that at which it
+# takes its id, not that of the transaction or of the statement, which may have waited for a lock.
+TIME_OF_ID = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT clock_timestamp()"
 TIME_OF_TRANSACTION = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT now()"
 
 
@@ -216,7 +216,7 @@ def upgrade() -> None:
     The strongest lock on job_runs comes first: to get a stronger one later could deadlock with a transaction that has
     read the table and now writes to it.
     """
-    op.execute(TIME_OF_STATEMENT)
+    op.execute(TIME_OF_ID)
     op.execute("DROP INDEX rowcall.job_runs_created")
     op.execute(RUN_LOGS)
     op.execute(DELETED_WITH_THEIR_RUN)

@@ -14,7 +14,7 @@ from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import check_options, stored_text
 from rowcall.queue.keys.fingerprint import fingerprint_of
 from rowcall.queue.keys.holders import Keys, checked_key, find_holders, natural_key_of, replayed
-from rowcall.queue.keys.insert import INSERT, IS_DUE, NEXT_ID, UNLESS_A_KEY_IS_TAKEN
+from rowcall.queue.keys.insert import INSERT, IS_DUE, NEXT_ID, TIME, UNLESS_A_KEY_IS_TAKEN
 from rowcall.queue.operate import check_version, refused
 from rowcall.queue.views.inspect import lock_run
 from rowcall.queue.views.results import Enqueued
@@ -23,7 +23,7 @@ from rowcall.status import Status
 # A clone belongs to no occurrence.  It has the natural key of the original, so nothing is inserted while the original
 # or another run holds that key.  A pruned run has no content to enqueue again.
 CLONE = f"""{INSERT}
-SELECT {NEXT_ID}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue),
+SELECT {NEXT_ID}, {TIME}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue),
     coalesce(%(priority)s, priority),
     coalesce(%(run_at)s::timestamptz, now()), coalesce(%(max_attempts)s, max_attempts),
     %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,

@@ -115,8 +115,8 @@ job_runs = Table(
     Column("created_by", Text),
     moment("started_at"),
     moment("finished_at"),
-    # The time of the statement, so that it grows with the id even within a long transaction.
-    moment("created_at", default="statement_timestamp()"),
+    # The time at which the run takes its id, so that both grow together.
+    moment("created_at", default="clock_timestamp()"),
     moment("updated_at", default=True),
     # When the payload and details were deleted; the row is kept for its keys.
     moment("pruned_at"),

@@ -48,13 +48,10 @@ ENQUEUE = [
     *at(
         "keys/insert.py",
         "RESERVE_AND_ENQUEUE_ONE",
-        ("all callers reserve in one namespace", "VALUES (%(key)s, %(key_owner)s", "VALUES (%(key)s, 'app'"),
-        ("a reserved key has another run", "SELECT run_id, {COLUMNS_OF_ONE}", "SELECT {NEXT_ID}, {COLUMNS_OF_ONE}"),
-        (
-            "a run with a taken key is inserted",
-            "SELECT run_id, {COLUMNS_OF_ONE} FROM reserved",
-            "SELECT {NEXT_ID}, {COLUMNS_OF_ONE}",
-        ),
+        ("all callers reserve in one namespace", "SELECT %(key)s, %(key_owner)s", "SELECT %(key)s, 'app'"),
+        ("a reserved key has another run", "SELECT request.id,", "SELECT {NEXT_ID},"),
+        ("a run with a taken key is inserted", "JOIN reserved", "LEFT JOIN reserved"),
+        ("a run that waited for its key has the time after that", "request.created_at,", "{TIME},"),
     ),
     *at(
         "keys/insert.py",
@@ -80,6 +77,7 @@ ENQUEUE = [
             "kept.key_owner OPERATOR(pg_catalog.=) %(key_owner)s AND ",
             "",
         ),
+        ("enqueue_many: a run has the time after a wait for a key", "request.created_at,", "{TIME},"),
         ("enqueue_many does not store keys", "request.key, %(key_owner)s", "NULL, %(key_owner)s"),
         ("enqueue_many does not store natural keys", "request.natural_key, %(unique_mode)s", "NULL, %(unique_mode)s"),
         (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_one, fetch_value
+from rowcall.job_types.builtin import NOOP
 from rowcall.queue import Filter, enqueue, enqueue_many
 from rowcall.queue.operations.actions import Action
 from rowcall.queue.retention.erase import find
@@ -16,6 +19,9 @@ from rowcall.queue.views import created
 from rowcall.queue.views.lists import IN_ORDER, list_runs
 from tests.support.operations import done
 from tests.support.processes import wait_until
+
+# Its natural key is free again when its run has ended.
+BOTH = replace(NOOP, name="both", key=lambda payload: f"both:{payload['n']}", unique="live")
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -82,7 +88,7 @@ def test_a_list_of_a_range_of_times_is_exact(filled: PgConnection, near: int, mo
     assert [run["id"] for run in list_runs(filled, asked).runs] == [7 + number**2 for number in numbers]
 
 
-def test_a_run_has_the_time_of_its_statement_even_late_in_a_transaction(connection: PgConnection) -> None:
+def test_a_run_has_the_time_of_its_id_even_late_in_a_transaction(connection: PgConnection) -> None:
     insert = "INSERT INTO rowcall.job_runs (job_type) VALUES ('noop') RETURNING id, created_at, now() AS begun"
     [later], [latest] = (fetch_all(connection, insert) for _ in range(2))
     assert later["begun"] < later["created_at"] < latest["created_at"]
@@ -104,6 +110,47 @@ def test_a_request_that_waits_for_the_key_of_another_has_the_time_at_which_it_to
         runs = [outcome.run_id for outcome in many.result()]
         latest = max(fetch_value(waiting, CREATED, {"id": run}) for run in runs)
         assert (max(runs) < other, latest < fetch_value(between, CREATED, {"id": other})) == (True, True)
+
+
+REQUESTS: dict[str, Callable[[PgConnection], object]] = {
+    "one": lambda connection: enqueue(connection, "noop", {}),
+    "one with a key": lambda connection: enqueue(connection, "noop", {}, key="a"),
+    "one with both keys": lambda connection: enqueue(connection, BOTH, {"n": 1}, key="a"),
+    "one with a natural key": lambda connection: enqueue(connection, BOTH, {"n": 1}),
+    "many": lambda connection: enqueue_many(connection, "noop", [{}, {}]),
+    "many with keys": lambda connection: enqueue_many(connection, "noop", [{}, {}], keys=["a", "b"]),
+    "many with both keys": lambda connection: enqueue_many(connection, BOTH, [{"n": 1}, {"n": 2}], keys=["a", "b"]),
+}
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_a_request_that_waits_for_the_table_has_the_time_at_which_it_took_its_ids(fresh_url: str, kind: str) -> None:
+    with (
+        database.transaction(fresh_url) as owner,
+        database.transaction(fresh_url) as waiting,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        fetch_all(owner, "LOCK TABLE rowcall.job_runs")
+        request = pool.submit(REQUESTS[kind], waiting)
+        wait_until(lambda: fetch_value(owner, "SELECT count(*) FROM pg_locks WHERE NOT granted"), "the request waits")
+        released = fetch_value(owner, "SELECT clock_timestamp()")
+        owner.rollback()
+        request.result()
+        assert fetch_value(waiting, "SELECT min(created_at) FROM rowcall.job_runs") > released
+
+
+def test_a_request_that_waits_to_reserve_its_key_has_the_time_at_which_it_took_its_id(fresh_url: str) -> None:
+    with (
+        database.transaction(fresh_url) as first,
+        database.transaction(fresh_url) as waiting,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        enqueue(first, BOTH, {"n": 1}, key="a")
+        request = pool.submit(enqueue, waiting, BOTH, {"n": 2}, key="a")
+        wait_until(lambda: fetch_value(first, WAITS), "the request waits")
+        before = fetch_value(first, "SELECT clock_timestamp()")
+        first.rollback()
+        assert fetch_value(waiting, CREATED, {"id": request.result().run_id}) < before
 
 
 def test_operations_and_erasing_miss_no_run_whatever_the_clock_did(

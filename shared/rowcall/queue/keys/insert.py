@@ -19,11 +19,14 @@ from rowcall.status import Status
 
 INSERT = """
 INSERT INTO rowcall.job_runs
-    (id, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode, content_fingerprint,
-     idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
+    (id, created_at, job_type, payload, queue, priority, run_at, max_attempts, natural_key, unique_mode,
+     content_fingerprint, idempotency_key, key_owner, request_fingerprint, created_by, trace_parent, status)
 OVERRIDING SYSTEM VALUE
 """
 NEXT_ID = "pg_catalog.nextval('rowcall.job_runs_id_seq')"
+# Taken together with the id, because lists find a time in the order of ids.  The statement may wait for a lock before
+# that, and for another transaction's key after it.
+TIME = "pg_catalog.clock_timestamp()"
 UNLESS_A_KEY_IS_TAKEN = "ON CONFLICT DO NOTHING"
 IS_DUE = "run_at OPERATOR(pg_catalog.<=) pg_catalog.now()"
 RESERVE = "INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)"
@@ -41,14 +44,14 @@ RETURNING_ONE = (
 
 # For one run, because planning the statement for ten thousand takes longer than inserting one.
 ENQUEUE_ONE = f"""{INSERT}
-VALUES (DEFAULT, {COLUMNS_OF_ONE})
+VALUES (DEFAULT, DEFAULT, {COLUMNS_OF_ONE})
 {UNLESS_A_KEY_IS_TAKEN}
 {RETURNING_ONE}
 """
 
 # The same for a run with an idempotency key, unless request_keys has the key.
 ENQUEUE_ONE_WITH_KEY = f"""{INSERT}
-SELECT {NEXT_ID}, {COLUMNS_OF_ONE}
+SELECT {NEXT_ID}, {TIME}, {COLUMNS_OF_ONE}
 WHERE NOT EXISTS (
     SELECT FROM rowcall.request_keys
     WHERE idempotency_key OPERATOR(pg_catalog.=) %(key)s AND key_owner OPERATOR(pg_catalog.=) %(key_owner)s
@@ -59,15 +62,17 @@ WHERE NOT EXISTS (
 
 # The same if the run can also release its natural key: the statement first reserves the idempotency key.
 RESERVE_AND_ENQUEUE_ONE = f"""
-WITH reserved AS (
+WITH request AS MATERIALIZED (
+    SELECT {NEXT_ID} AS id, {TIME} AS created_at
+), reserved AS (
     {RESERVE}
-    VALUES (%(key)s, %(key_owner)s, {NEXT_ID}, %(request_fingerprint)s)
+    SELECT %(key)s, %(key_owner)s, id, %(request_fingerprint)s FROM request
     ON CONFLICT DO NOTHING
     RETURNING run_id
 )
 {INSERT}
-SELECT run_id, {COLUMNS_OF_ONE}
-FROM reserved
+SELECT request.id, request.created_at, {COLUMNS_OF_ONE}
+FROM request JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
 {UNLESS_A_KEY_IS_TAKEN}
 {RETURNING_ONE}
 """
@@ -80,7 +85,7 @@ WITH_KEYS_MOST = 2**26
 # of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
-    SELECT {NEXT_ID} AS id, given.*
+    SELECT {NEXT_ID} AS id, {TIME} AS created_at, given.*
     FROM ROWS FROM (
         pg_catalog.jsonb_array_elements(%(payloads)s::pg_catalog.jsonb),
         pg_catalog.jsonb_to_recordset(%(requests)s::pg_catalog.jsonb) AS (
@@ -97,7 +102,7 @@ WITH request AS MATERIALIZED (
     RETURNING run_id
 ), new AS (
 {INSERT}
-SELECT request.id, %(job_type)s, request.payload, %(queue)s, %(priority)s,
+SELECT request.id, request.created_at, %(job_type)s, request.payload, %(queue)s, %(priority)s,
        {DUE_AT}, %(max_attempts)s,
        request.natural_key, %(unique_mode)s, request.content_fingerprint,
        request.key, %(key_owner)s, request.request_fingerprint,

@@ -1,8 +1,8 @@
 """Where the runs of a time begin in the order of ids, without an index of times.
 
-`created_at` is the time of the statement that inserted the run, and the statement takes its ids when it begins.  So
-times grow with ids, except for moments, and a search by halves finds the place in the primary key.  It stops early and
-leaves a margin, because the filter compares the times of all runs in the range anyway.
+A run takes its `created_at` at the same moment as its id.  So times grow with ids, except for moments, and a search by
+halves finds the place in the primary key.  It stops early and leaves a margin, because the filter compares the times of
+all runs in the range anyway.
 
 If the database's clock is set back by more than the margin, the search can miss runs.  So only lists for people use it;
 operations and erasing read all runs.
