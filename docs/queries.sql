@@ -3219,7 +3219,8 @@ WITH lately AS MATERIALIZED (
     SELECT count(*) < 20000 AS complete FROM lately
 )
 SELECT shown.run_id, shown.lease_no, shown.job_type, shown.queue, shown.status, attempt.attempt, attempt.worker,
-    attempt.started_at, attempt.ended_at, attempt.error_type, left(split_part(attempt.error, chr(10), 1), 200) AS error, examined.complete
+    attempt.started_at, attempt.ended_at, attempt.error_type,
+    left(split_part(attempt.error, chr(10), 1), 200) || CASE WHEN length(split_part(attempt.error, chr(10), 1)) > 200 THEN '…' ELSE '' END AS error, examined.complete
 FROM examined LEFT JOIN (
     shown CROSS JOIN LATERAL (
         SELECT attempt, worker, started_at, ended_at, error_type, error FROM rowcall.job_attempts
@@ -3377,7 +3378,9 @@ SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, summed.erro
     coalesce(retrying.runs, 0) AS retrying,
     (SELECT count(*) < 10000 FROM attempts) AS complete
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
-    SELECT attempt.run_id, coalesce(nullif(regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g'), '*'), left(split_part(attempt.error, chr(10), 1), 200)) AS error
+    SELECT attempt.run_id,
+        coalesce(nullif(regexp_replace(left(split_part(attempt.error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g'), '*'), left(split_part(attempt.error, chr(10), 1), 200))
+            || CASE WHEN length(split_part(attempt.error, chr(10), 1)) > 200 THEN '…' ELSE '' END AS error
     FROM (
         SELECT run_id, lease_no, last_at FROM rowcall.failure_counts AS counted
         WHERE counted.minute = date_trunc('minute', summed.last_at) AND counted.job_type = summed.job_type

@@ -208,7 +208,7 @@ def test_what_a_status_does_not_allow_is_refused_with_what_it_does(environment: 
     run_id = made(environment, "{}")
     refused = rowcall(environment, "runs", "retry", str(run_id))
     assert refused.returncode == 1
-    assert f"run {run_id} is queued (lease 0): retry is not allowed now; allowed: cancel, run now" in refused.stderr
+    assert f"run {run_id} is queued (lease 0): retry is not allowed; allowed: cancel, run now" in refused.stderr
 
 
 def test_a_database_that_is_not_there_ends_with_three_and_hides_the_password(environment: dict[str, str]) -> None:

@@ -47,6 +47,15 @@ def test_json_has_all_fields_and_options_choose(environment: dict[str, str]) -> 
     assert json.loads(rowcall(environment, "failures", "--json", "--queue", "mail").stdout) == []
 
 
+def test_the_end_of_a_long_error_is_shown_as_left_out(environment: dict[str, str], fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        failed(connection, "too long " * 30, job_type="'long'")
+        failed(connection, "a" * 200, job_type="'fits'")
+    listed = {job_type: rowcall(environment, "failures", "--json", "--type", job_type) for job_type in ("long", "fits")}
+    errors = {job_type: json.loads(done.stdout)[0]["error"] for job_type, done in listed.items()}
+    assert errors == {"long": ("too long " * 30)[:200] + "…", "fits": "a" * 200}
+
+
 def test_an_empty_list_says_what_it_means(environment: dict[str, str], fresh_url: str) -> None:
     none = rowcall(environment, "failures", "--type", "x", "--queue", "mail").stdout
     assert none == "no attempt that matches --type x --queue mail has failed in the last 7 days\n"

@@ -230,7 +230,7 @@ def test_an_operation_that_no_worker_carries_out_says_so(environment: dict[str, 
     assert stopped.stdout == "operation 1 is stopped: 1 matched, 0 changed\n"
     again = rowcall(environment, "operations", "stop", "1")
     assert again.returncode == 1
-    assert "operation 1 is stopped: stop is not allowed now; allowed: continue" in again.stderr
+    assert "operation 1 is stopped: stop is not allowed; allowed: continue" in again.stderr
     assert "an operator has stopped it" in rowcall(environment, "operations", "show", "1").stdout
 
 

@@ -104,6 +104,20 @@ def test_a_long_sentence_is_wrapped_at_words_on_a_terminal_and_left_whole_in_a_p
     assert whole in " ".join(click.unstyle(" ".join(seen)).split()).replace("FIX ", "FIX   ")
 
 
+@pytest.mark.parametrize(
+    "words", [("runs", "list", "--status", "faild"), ("enqueue", "noop", "{}", "--run-at", "never")]
+)
+def test_a_usage_error_is_wrapped_as_other_sentences_are(
+    environment: dict[str, str], fresh_url: str, words: tuple[str, ...]
+) -> None:
+    environment = {**environment, "DATABASE_URL": fresh_url}
+    *_, whole = rowcall(environment, *words).stderr.splitlines()
+    assert (whole[:7], len(whole) > 80) == ("Error: ", True)
+    seen = on_terminal(environment, *words, columns=60, errors_too=True)
+    assert max(map(len, seen)) <= 60
+    assert " ".join(seen).endswith(whole)
+
+
 def test_a_command_within_a_sentence_stays_on_one_line(environment: dict[str, str], fresh_url: str) -> None:
     environment = {**environment, "DATABASE_URL": fresh_url}
     seen = on_terminal(environment, "runs", "show", "99", columns=30, errors_too=True)

@@ -162,4 +162,4 @@ def test_a_pruned_run_is_shown_with_when_its_details_went_and_with_its_effects(e
     assert effect["key"] == "invoice_charge:1"
     refused = rowcall(environment, "runs", "clone", str(run_id))
     assert refused.returncode == 1
-    assert "clone is not allowed now; allowed: enqueuing a new run with its payload" in refused.stderr
+    assert "clone is not allowed; allowed: enqueuing a new run with its payload" in refused.stderr

@@ -57,6 +57,18 @@ def test_attempts_before_the_last_retry_are_told_from_those_after_it(
     ]
 
 
+def test_the_error_of_an_earlier_attempt_is_not_taken_for_one_of_the_attempt_that_runs(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    error = {"last_error": "'no route'", "error_type": "'OSError'", "failed_at": "now()"}
+    for status, line in (
+        (Status.RUNNING, "before this attempt: OSError: no route"),
+        (Status.DEAD, "OSError: no route"),
+    ):
+        shown = rowcall(environment, "runs", "show", made(fresh_url, status=status, **error)).stdout
+        assert shown.splitlines()[1] == line
+
+
 def test_an_attempt_has_the_same_number_in_the_table_and_in_the_log(
     environment: dict[str, str], fresh_url: str
 ) -> None:

@@ -296,4 +296,4 @@ def test_when_the_worker_dies_everything_ends_and_says_why(home: dict[str, str])
     os.kill(worker, signal.SIGKILL)
     said, _ = up.process.communicate(timeout=60)
     assert up.process.returncode == 1
-    assert said.rstrip().endswith("`rowcall worker run --grace 2.0` was killed by signal 9")
+    assert said.rstrip().endswith("`rowcall worker run --grace 2.0` was killed by signal 9; start `rowcall up` again")

@@ -90,7 +90,10 @@ def test_a_person_sees_the_demo_at_work_and_at_a_later_start_that_it_is_there(ho
         os.kill(worker, signal.SIGKILL)
         assert later.wait_for_end() == 1
         assert_the_terminal_is_as_before(later)
-        assert "rowcall: `rowcall worker run --grace 2.0` was killed by signal 9\n" in later.printed
+        assert (
+            "rowcall: `rowcall worker run --grace 2.0` was killed by signal 9; start\n`rowcall up` again\n"
+            in later.printed
+        )
     logs = Path(home["ROWCALL_HOME"], "log")
     assert "worker started" in (logs / "worker.log").read_text()
     assert "run dead" in (logs / "worker.log.1").read_text()

@@ -32,6 +32,18 @@ def test_an_axis_of_durations_has_round_labels(waits: tuple[float, ...], labels:
     assert [mark.text for mark in chart(*waits).up] == labels
 
 
+@pytest.mark.parametrize(
+    ("ended", "labels"), [(1, "0 1"), (3, "0 2 4"), (5, "0 3 6"), (11, "0 10 20"), (250, "0 200 400")]
+)
+def test_an_axis_of_counts_has_a_middle_that_is_in_the_middle(ended: int, labels: str) -> None:
+    until = datetime.now(UTC)
+    point = dict.fromkeys((*charts.GOOD, *charts.BAD), 0) | {charts.GOOD[0]: ended}
+    drawn = charts.throughput(Series(until - timedelta(hours=1), until, [point], []))
+    assert [mark.text for mark in drawn.up] == labels.split()
+    bottom, *between, top = (mark.at for mark in drawn.up)
+    assert between in ([], [(bottom + top) / 2])
+
+
 def test_a_longer_time_is_drawn_higher_and_within_the_chart() -> None:
     drawn = chart(0.004, 45.0, 7000.0, 1e6)
     heights = [place[1] for place in drawn.lines[0]]

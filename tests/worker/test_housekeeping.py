@@ -44,3 +44,12 @@ def test_an_archive_that_cannot_be_written_fails_the_attempt_and_nothing_goes(
     with database.transaction(fresh_url) as connection:
         assert f"the folder {tmp_path / 'file'} cannot be used" in row_of(connection, run_id)["last_error"]
         assert left(connection) == [old, run_id]
+
+
+def test_an_operation_that_does_not_exist_is_not_tried_again(fresh_url: str, environment: dict[str, str]) -> None:
+    environment["DATABASE_URL"] = fresh_url
+    with database.transaction(fresh_url) as connection:
+        lost = queue.enqueue(connection, "carry_out_operation", {"operation_id": 7}).run_id
+    assert "claimed 1, succeeded 0, failed 0, dead 1" in rowcall(environment, "worker", "once").stdout
+    with database.transaction(fresh_url) as connection:
+        assert row_of(connection, lost)["last_error"].startswith("there is no operation 7; ")

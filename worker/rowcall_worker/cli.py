@@ -15,6 +15,7 @@ from rowcall.base.database import internal_transaction
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
 from rowcall.base.tracing import exporter
+from rowcall.cli.parameters import Seconds
 from rowcall.cli.terminal.group import Group
 from rowcall.local_postgres.url import database_url
 from rowcall.queue.workers import silence, unserved
@@ -32,9 +33,7 @@ COLLECTED_AFTER = 10_000
 def _options(command: Command) -> Command:
     """Add the options that `run` and `once` share."""
     for option in (
-        click.option(
-            "--grace", type=click.FloatRange(0), help="Seconds that running handlers are given to finish at shutdown."
-        ),
+        click.option("--grace", type=Seconds(0), help="Seconds that running handlers are given to finish at shutdown."),
         click.option("--types", help="Run only these job types, separated by commas.  [default: all]"),
         click.option("--queues", help="Serve only these queues, separated by commas.  [default: all]"),
         click.option(
@@ -105,7 +104,7 @@ def _port_of(number: int, metrics_port: int | None) -> list[str]:
 @click.option("--limit", type=click.IntRange(1), help="Claim at most this many runs.")
 @click.option(
     "--max-time",
-    type=click.FloatRange(0),
+    type=Seconds(0),
     help=f"Seconds after which the worker claims no more runs; running ones finish.  [default: {MAX_TIME_SECONDS:g}]",
 )
 @_print_options

@@ -113,9 +113,9 @@ def _height(share: float) -> float:
 
 
 def _round_up(most: int) -> int:
-    """Return the next of 1, 2, 5, 10, 20, 50, ..., so that an axis has round numbers."""
+    """Return the next of 1, 2, 4, 6, 8, 10, 20, 40, ..., so that an axis and its middle have round numbers."""
     power: int = 10 ** max(0, len(str(most)) - 1)
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= most)
+    return next(factor * power for factor in (1, 2, 4, 6, 8, 10) if factor * power >= most)
 
 
 def _steps(values: Sequence[float]) -> Sequence[float]:

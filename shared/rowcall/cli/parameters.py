@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
+from math import isnan
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -56,6 +57,17 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no
         return length
 
 
+class Seconds(click.FloatRange):
+    """A number of seconds, which may be infinite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse the number; click lets NaN through, because it is in no order with the limits."""
+        seconds: float = super().convert(value, param, ctx)
+        if isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
+
+
 class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes no parameter here
     """A JSON object, such as a payload."""
 
@@ -67,8 +79,12 @@ class JsonObject(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes 
             return value
         try:
             payload = json.loads(str(value))
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            self.fail("the payload is nested too deeply", param, ctx)
+        except json.JSONDecodeError as error:
             self.fail(f"the payload is not JSON: {error}", param, ctx)
+        except ValueError:
+            self.fail("the payload has a number with too many digits: send it as text", param, ctx)
         if not isinstance(payload, dict):
             self.fail("the payload must be a JSON object, such as '{\"user_id\": 1}'", param, ctx)
         return payload

@@ -46,8 +46,10 @@ def moment(text: str, now: datetime, zone: ZoneInfo, past: bool = False) -> date
             found = read(words, now.astimezone(zone), zone)
             if found is not None:
                 return found.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass  # the date or hour does not exist, or is outside Python's range
+    except OverflowError:
+        raise ScheduleInvalid(None, f"{shown(text)} is before the year 1 or after the year 9999 in UTC") from None
+    except ValueError:
+        pass  # the date or hour does not exist
     raise ScheduleInvalid(None, f"{shown(text)} is not a time: {MOMENTS}")
 
 

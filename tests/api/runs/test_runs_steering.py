@@ -198,7 +198,7 @@ def test_the_commands_steer_several_runs_and_tell_of_each(module_url: str, envir
     done = rowcall(environment, "runs", "retry", *map(str, (dead, succeeded, other, 999_999)))
     assert done.stdout == f"run {dead} is queued\nrun {other} is queued\n"
     assert done.returncode == 1
-    assert f"run {succeeded} has succeeded (lease 3): retry is not allowed now; allowed: only a clone" in done.stderr
+    assert f"run {succeeded} has succeeded (lease 3): retry is not allowed; allowed: only a clone" in done.stderr
     assert "there is no run 999999" in done.stderr
     with database.transaction(module_url) as connection:
         assert queue.cancel(connection, dead, Operator("a test"))["status"] == Status.CANCELLED

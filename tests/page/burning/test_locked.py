@@ -21,7 +21,7 @@ from tests.support.processes import wait_until
 WRITERS = 4
 
 # A request key is only looked up while a run is enqueued; the others are for messages.
-UNREAD = {"rowcall.request_keys", "rowcall.incidents", "rowcall.alert_checks", "rowcall.pings"}
+UNREAD = {"rowcall.incidents", "rowcall.alert_checks", "rowcall.pings"}
 
 # What a missing part says.
 GAP = "database did not return this part"

@@ -274,7 +274,7 @@ def test_a_pruned_run_cannot_be_done_again_and_the_refusal_says_what_can(
     run = run_in(connection, status, pruned_at="'2026-03-29 12:00+00'")
     with pytest.raises(
         RunPruned,
-        match=f"run {run['id']} {has_status(status)} .its payload was pruned on 2026-03-29.: .* is not allowed now;"
+        match=f"run {run['id']} {has_status(status)} .its payload was pruned on 2026-03-29.: .* is not allowed;"
         " allowed: enqueuing a new run with its payload .if you still have it. and with another key or none",
     ):
         act(connection, run)

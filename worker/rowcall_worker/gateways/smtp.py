@@ -94,8 +94,8 @@ class SmtpMail(Mail):
     def _encrypt(self, smtp: smtplib.SMTP, plain: TimedSocket) -> None:
         if not smtp.has_extn("starttls"):
             raise Unavailable(
-                f"the mail server {self._server.host} offers no STARTTLS, and ROWCALL_SMTP_URL does not say"
-                " ?starttls=never: nothing was sent"
+                f"nothing was sent: the mail server {self._server.host} offers no STARTTLS; if it needs no encryption,"
+                " add ?starttls=never to ROWCALL_SMTP_URL"
             )
         _expect({220}, smtp.docmd("STARTTLS"), "STARTTLS", refusal=Unavailable)
         smtp.sock = secure(plain, self._context, self._server.host)

@@ -22,7 +22,7 @@ class OperationRefused(RowcallError):
         self.status = status
         self.allowed = tuple(allowed)
         super().__init__(
-            f"operation {operation_id} {has_status(status)}: {event} is not allowed now;"
+            f"operation {operation_id} {has_status(status)}: {event} is not allowed;"
             f" allowed: {', '.join(self.allowed) or 'nothing'}"
         )
 

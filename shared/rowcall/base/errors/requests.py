@@ -172,10 +172,13 @@ class NaturalKeyConflict(KeyTaken):
 
 
 class KeyGone(RowcallError):
-    """Several tries to enqueue found a key taken, but each time the run that held it ended or was pruned."""
+    """Several tries to enqueue found a key taken, but each time another request changed whose it is."""
 
     def __init__(self) -> None:
-        super().__init__("the run that had the key has just ended or been deleted: send the request again")
+        super().__init__(
+            "the key has just been taken by another request, or the run that had it has just ended or been deleted:"
+            " send the request again"
+        )
 
 
 class RunNotFound(RowcallError):
@@ -203,7 +206,7 @@ class TransitionRefused(RowcallError):
         self.allowed = tuple(allowed)
         because = f" ({reason})" if reason else ""
         super().__init__(
-            f"run {run_id} {has_status(status)}{because}: {event} is not allowed now;"
+            f"run {run_id} {has_status(status)}{because}: {event} is not allowed;"
             f" allowed: {', '.join(self.allowed) or instead}"
         )
 

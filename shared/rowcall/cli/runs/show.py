@@ -72,7 +72,8 @@ def _show(run_id: int, table: Table) -> None:
     failed = run["last_error"] is not None and run["status"] != Status.SUCCEEDED
     click.echo(f"run {run['id']}  {run['job_type']}  {run['status']}")
     if failed:
-        click.echo(click.style(wrapped(str(error_of(run))), fg="red"))
+        earlier = "before this attempt: " if run["status"] == Status.RUNNING else ""
+        click.echo(click.style(wrapped(f"{earlier}{error_of(run)}"), fg="red"))
     if run["pruned_at"]:
         click.echo(
             f"Its details were {gone} at {shown(run['pruned_at'])}: payload, result, errors, attempts and log."

@@ -38,7 +38,7 @@ class Child:
             return
         code = self.process.poll()
         if code is not None and code < 0:  # it could not say why
-            raise RowcallError(f"`{self.command}` was killed by signal {-code}")
+            raise RowcallError(f"`{self.command}` was killed by signal {-code}; start `rowcall up` again")
         if code is not None:
             raise RowcallError(f"`{self.command}` exited with code {code}; {self.hint}")
 

@@ -11,9 +11,17 @@ KEPT = "interval '8 days'"
 PARTICULAR = r""""[^"]*"|''[^'']*''|\S*[0-9@]\S*"""
 
 
+LINE_CHARACTERS = 200
+
+
 def first_line(error: str) -> str:
-    """Return SQL for the first line of this error."""
-    return f"left(split_part({error}, chr(10), 1), 200)"
+    """Return SQL for the first line of this error, without its end if it is long."""
+    return f"left(split_part({error}, chr(10), 1), {LINE_CHARACTERS})"
+
+
+def dots(error: str) -> str:
+    """Return SQL for what people see in place of the end of a long first line."""
+    return f"CASE WHEN length(split_part({error}, chr(10), 1)) > {LINE_CHARACTERS} THEN '…' ELSE '' END"
 
 
 def masked(error: str) -> str:

@@ -195,9 +195,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
         return Condition("worker", False, f"{message}: {many} other job types or queues ({restart})", command)
-    return Condition(
-        "worker", False, f"{message}: none has sent a heartbeat for {silence(heartbeat):g} seconds", command
-    )
+    return Condition("worker", False, f"{message}, and no other worker is alive", command)
 
 
 def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
