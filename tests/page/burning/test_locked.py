@@ -20,7 +20,7 @@ from tests.support.processes import wait_until
 
 WRITERS = 4
 
-# A request key is only looked up while a run is enqueued; the others are for messages.
+# They are for messages.
 UNREAD = {"rowcall.incidents", "rowcall.alert_checks", "rowcall.pings"}
 
 # What a missing part says.
