@@ -38,8 +38,8 @@ async function refresh() {
 // Two digits for each part: in some locales, hours before ten have only one digit, and columns would not align.
 const exact = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" };
 
-// The column of times in the reader's own zone; without a script, it is in UTC.
-const ownZone = { ...exact, weekday: "short", second: undefined };
+// The column of times in the reader's own zone, which its heading names; without a script, it is in UTC.
+const ownZone = { ...exact, weekday: "short", second: undefined, timeZoneName: undefined };
 for (const time of document.querySelectorAll("time.local")) {
   time.textContent = new Date(time.dateTime).toLocaleString(undefined, ownZone);
 }
