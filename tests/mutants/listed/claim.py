@@ -27,9 +27,10 @@ CLAIM = [
             (f"{where}also claims a run that was ended", " WHERE status IN {sources_of(Event.CLAIM)}))", "))"),
             (
                 f"{where}returns less urgent runs first",
-                "FROM expired\n    ORDER BY priority, run_at, id",
-                "FROM expired\n    ORDER BY id",
+                "FROM claimed ORDER BY priority, run_at, id",
+                "FROM claimed ORDER BY id",
             ),
+            (f"{where}does not say which leases it ended", "'expired', {EXPIRED}, ", ""),
         )
     ),
     *at(
