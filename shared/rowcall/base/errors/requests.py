@@ -172,7 +172,7 @@ class NaturalKeyConflict(KeyTaken):
 
 
 class KeyGone(RowcallError):
-    """Several tries to enqueue found a key taken, but each time another request changed whose it is."""
+    """Several tries to enqueue found a key taken, but could not find the run that has it."""
 
     def __init__(self) -> None:
         super().__init__(
