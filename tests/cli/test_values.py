@@ -10,7 +10,7 @@ from tests.support.processes import rowcall
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["enqueue", "noop", '{"a":' * 2000 + "1" + "}" * 2000], "the payload is nested too deeply\n"),
+        (["enqueue", "noop", '{"a":' + "[" * 60_000 + "]" * 60_000 + "}"], "the payload is nested too deeply\n"),
         (["enqueue", "noop", '{"a": ' + "1" * 5000 + "}"], "a number with too many digits: send it as text\n"),
         (["worker", "once", "--max-time", "nan"], "'--max-time': 'nan' is not a number of seconds\n"),
         (["worker", "run", "--grace", "NaN"], "'--grace': 'NaN' is not a number of seconds\n"),
