@@ -4072,7 +4072,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -4096,7 +4095,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4138,7 +4136,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -4162,7 +4159,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4204,7 +4200,6 @@ ROLLBACK;
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -4230,7 +4225,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4304,7 +4298,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4593,7 +4586,6 @@ SELECT id FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) ORDER BY na
 ROLLBACK;
 
 -- rowcall.queue.operations.batch: LOCK_MATCHING
--- A filter that is not given is NULL.  Parameters reach PostgreSQL as literals, so the planner removes its condition.
 \set run_id '1'
 \set status '{"queued"}'
 \set job_type 'noop'
@@ -4707,7 +4699,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -4734,7 +4725,6 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4772,7 +4762,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -4800,7 +4789,6 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4838,7 +4826,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -4866,7 +4853,6 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4906,7 +4892,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -4917,6 +4902,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set action 'reschedule'
+\set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
 \set end '-infinity'
@@ -4934,7 +4920,6 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -4978,7 +4963,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -5003,7 +4987,6 @@ FROM (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5189,7 +5172,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -5212,7 +5194,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5251,7 +5232,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -5274,7 +5254,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5313,7 +5292,6 @@ ROLLBACK;
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -5338,7 +5316,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -5408,7 +5385,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6336,7 +6312,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6360,7 +6335,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6404,7 +6378,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6428,7 +6401,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6472,7 +6444,6 @@ ROLLBACK;
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6498,7 +6469,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6574,7 +6544,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6623,7 +6592,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6647,7 +6615,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6691,7 +6658,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6715,7 +6681,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6759,7 +6724,6 @@ ROLLBACK;
 \set status '{"queued"}'
 \set job_type 'noop'
 \set queue 'default'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6785,7 +6749,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6861,7 +6824,6 @@ WITH page AS MATERIALIZED (
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6907,7 +6869,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6927,7 +6888,6 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6949,7 +6909,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -6970,7 +6929,6 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -6992,7 +6950,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -7013,7 +6970,6 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')
@@ -7037,7 +6993,6 @@ ROLLBACK;
 \set job_type 'noop'
 \set queue 'default'
 \set definition 'nightly'
-\set key 'welcome:1'
 \set error_type 'GatewayError'
 \set created_by 'cli:me'
 \set created_after '2026-01-05T12:00:00+00:00'
@@ -7048,6 +7003,7 @@ ROLLBACK;
 \set finished_before '2027-01-05T12:00:00+00:00'
 \set payload '{"user_id": 1}'
 \set most '20000'
+\set key 'welcome:1'
 \set at 'infinity'
 \set id '1'
 \set end '-infinity'
@@ -7058,7 +7014,6 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'job_type'::text IS NULL OR job_type = :'job_type')
     AND (:'queue'::text IS NULL OR queue = :'queue')
     AND (:'definition'::text IS NULL OR definition_id = (SELECT id FROM rowcall.job_definitions WHERE name = :'definition'))
-    AND (:'key'::text IS NULL OR (:'key' IN (idempotency_key, held_key) OR id IN (SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key')))
     AND (:'error_type'::text IS NULL OR error_type = :'error_type')
     AND (:'created_by'::text IS NULL OR :'created_by' IN (created_by, split_part(created_by, ' (', 1)))
     AND (:'created_after'::timestamptz IS NULL OR created_at >= :'created_after')

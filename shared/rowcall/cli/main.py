@@ -59,6 +59,8 @@ INTERRUPTED = 128 + signal.SIGINT
 # What a shell reports for a program that SIGPIPE has ended, as most tools end when `head` stops reading.  Not 0: the
 # command may not have done everything, and the exit code of `runs show --wait` says whether a run succeeded.
 UNREAD = 128 + signal.SIGPIPE
+# What click writes before the sentence of a usage error.
+USAGE_LABEL = "Error: "
 # An app adds commands as entry points of this group.
 APPS = "rowcall.commands"
 
@@ -93,7 +95,8 @@ class FrontDoor(Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Import and run the command; Ctrl-C ends it as it ends a program without a handler, but lets it clean up.
 
-        A ClickException of an app's command is shown as an error of Rowcall's own commands is.
+        A ClickException of an app's command is shown as an error of Rowcall's own commands is.  The sentence of a usage
+        error is wrapped as all others are.
         """
         was = signal.getsignal(signal.SIGINT)
         if was is signal.SIG_DFL:
@@ -104,6 +107,9 @@ class FrontDoor(Group):
             sys.exit(INTERRUPTED)
         except BrokenPipeError:  # here, because click would exit with 1
             _end_unread()
+        except click.UsageError as error:
+            sentence = wrapped(f"{USAGE_LABEL}{error.format_message()}", errors=True).removeprefix(USAGE_LABEL)
+            raise click.UsageError(sentence, error.ctx) from None
         except click.ClickException as error:
             if type(error) is not click.ClickException:
                 raise

@@ -30,7 +30,7 @@ CLAIM = [
                 "FROM claimed ORDER BY priority, run_at, id",
                 "FROM claimed ORDER BY id",
             ),
-            (f"{where}does not say which leases it ended", "'expired', {EXPIRED}, ", ""),
+            (f"{where}does not say which leases it ended", "'expired', {EXPIRED_RUNS}, ", ""),
         )
     ),
     *at(

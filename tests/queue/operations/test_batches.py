@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.base.errors import FilterInvalid, TransitionRefused
+from rowcall.job_types.builtin import NOOP
 from rowcall.queue import Filter, operations
 from rowcall.queue.fragments import CHANNEL
 from rowcall.queue.operations import Action
@@ -227,3 +229,13 @@ def carried_on(url: str, operation_id: int) -> tuple[int, int]:
     with database.transaction(url) as connection:
         operation = operations.carry_on(connection, operation_id, batch=1)
     return operation["changed"], operation["refused"]
+
+
+def test_an_operation_changes_the_run_that_answered_the_request_with_a_key(connection: PgConnection) -> None:
+    once = replace(NOOP, name="once", key=lambda payload: f"once:{payload['n']}")
+    other = queue.enqueue(connection, once, {"n": 2}, key="other").run_id
+    run, same = (queue.enqueue(connection, once, {"n": 1}, key=key).run_id for key in ("first", "second"))
+    assert run == same
+    started = operations.start(connection, operations.Requested(Action.CANCEL, Filter(key="second")), OPERATOR, None)
+    assert finish(connection, started.operation["id"])["changed"] == 1
+    assert statuses(connection, [run, other]) == [Status.CANCELLED, Status.QUEUED]

@@ -36,7 +36,7 @@ DECODER = json.JSONDecoder()
 CONNECTION_ERRORS = (psycopg2.Error, DatabaseUnreachable)
 
 
-def _value(text: str) -> Any:
+def _decoded(text: str) -> Any:
     return DECODER.raw_decode(text)[0]
 
 
@@ -125,7 +125,7 @@ class Link:
             connection.prologue = patient_prologue(LOCK_SECONDS, self._patience)
             connection.autocommit = True
             # Claims read many payloads, and json.loads would look for spaces around each of them.
-            register_default_jsonb(connection, loads=_value)
+            register_default_jsonb(connection, loads=_decoded)
             self._outage.answers.watch(connection, self._patience)
             self._connection = connection
         return self._connection

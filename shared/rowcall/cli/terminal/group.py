@@ -7,22 +7,9 @@ import difflib
 import click
 from click.shell_completion import CompletionItem
 
-from rowcall.cli.terminal.output import wrapped
-
-# What click writes before the sentence.
-LABEL = "Error: "
-
 
 class Group(click.Group):
     """A click group whose help truncates no sentence and keeps the order of declaration."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the command; wrap the sentence of a usage error as other messages are wrapped."""
-        try:
-            return super().invoke(ctx)
-        except click.UsageError as error:
-            sentence = wrapped(f"{LABEL}{error.format_message()}", errors=True).removeprefix(LABEL)
-            raise click.UsageError(sentence, error.ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order in which they were added."""

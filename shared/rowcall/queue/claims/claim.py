@@ -41,7 +41,7 @@ ANSWER = """id, lease_no, job_type, payload, attempts, max_attempts, scheduled_f
     least(date_part('epoch', now()) - date_part('epoch', run_at), 1e9)"""
 
 # The runs whose lease expired, with their new status.
-EXPIRED = "(SELECT jsonb_object_agg(id, status) FROM expired)"
+EXPIRED_RUNS = "(SELECT jsonb_object_agg(id, status) FROM expired)"
 
 # The part of a claim that takes more runs than there are free slots.
 FURTHER = f"""further AS MATERIALIZED (
@@ -122,7 +122,7 @@ WITH {finished} {KNOWN_LANES}, due_lanes AS MATERIALIZED (
 SELECT {ANSWER} FROM answer
 UNION ALL
 SELECT NULL, NULL, NULL, jsonb_build_object(
-    'finished', {written}, 'expired', {EXPIRED}, 'heads', {HEADS}, 'taken', {TAKEN}, 'limited',
+    'finished', {written}, 'expired', {EXPIRED_RUNS}, 'heads', {HEADS}, 'taken', {TAKEN}, 'limited',
     CASE WHEN (SELECT max_running IS NOT NULL FROM due_lanes LIMIT 1) THEN '{Limited.FIRST}'
          WHEN EXISTS (SELECT FROM due_lanes WHERE max_running IS NOT NULL) THEN '{Limited.LATER}' END
 ), NULL, NULL, NULL, NULL, NULL

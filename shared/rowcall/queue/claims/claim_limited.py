@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rowcall.base.database import PgConnection
 from rowcall.base.prepared import fetch_prepared
-from rowcall.queue.claims.claim import ANSWER, CLAIMED, CLAIMED_COLUMNS, EXPIRED
+from rowcall.queue.claims.claim import ANSWER, CLAIMED, CLAIMED_COLUMNS, EXPIRED_RUNS
 from rowcall.queue.claims.lanes import CLAIMABLE, KNOWN_LANES, LEASE_IS_OVER, TAKEN
 from rowcall.queue.claims.request import ClaimRequest, ClaimResult, with_lanes
 from rowcall.queue.fragments import BY_INDEX
@@ -99,7 +99,7 @@ WITH RECURSIVE {lanes}, due_lanes AS MATERIALIZED (
 SELECT {ANSWER} FROM answer
 UNION ALL
 SELECT NULL, NULL, NULL, jsonb_build_object(
-    'expired', {EXPIRED}, 'taken', {TAKEN}, 'waiting', {waiting}, 'contended',
+    'expired', {EXPIRED_RUNS}, 'taken', {TAKEN}, 'waiting', {waiting}, 'contended',
     EXISTS (SELECT FROM due_lanes WHERE max_running > 0 AND queue NOT IN (SELECT name FROM open_queues))
 ), NULL, NULL, NULL, NULL, NULL
 """

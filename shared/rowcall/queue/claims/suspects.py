@@ -47,6 +47,7 @@ class Suspect(NamedTuple):
 def claim_suspect(connection: PgConnection, worker: str, request: ClaimRequest, alone: bool) -> Suspect:
     """Claim one suspect; a suspect that must run alone is claimed only if this worker has no other run (`alone`)."""
     parameters = {**replace(request, limit=1).parameters(worker), "alone": alone}
+    # The last row is no run: its payload says what else the claim found.
     *claimed, last = map(Claimed._make, fetch_prepared(connection, BY_INDEX + CLAIM_SUSPECT, parameters))
     waiting: int | None = last.payload["waiting"]
     if claimed or waiting is None:

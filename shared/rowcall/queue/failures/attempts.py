@@ -19,7 +19,7 @@ def first_line(error: str) -> str:
     return f"left(split_part({error}, chr(10), 1), {LINE_CHARACTERS})"
 
 
-def dots(error: str) -> str:
+def ellipsis(error: str) -> str:
     """Return SQL for what people see in place of the end of a long first line."""
     return f"CASE WHEN length(split_part({error}, chr(10), 1)) > {LINE_CHARACTERS} THEN '…' ELSE '' END"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rowcall.base.database import Connection, Row, fetch_all
-from rowcall.queue.failures.attempts import dots, error_key, first_line
+from rowcall.queue.failures.attempts import ellipsis, error_key, first_line
 from rowcall.queue.fragments import IN_ORDER
 from rowcall.queue.views.stats import EXAMINED_MOST
 from rowcall.status import FAILURES, sql_list
@@ -36,7 +36,7 @@ WITH lately AS MATERIALIZED (
 )
 SELECT shown.run_id, shown.lease_no, shown.job_type, shown.queue, shown.status, attempt.attempt, attempt.worker,
     attempt.started_at, attempt.ended_at, attempt.error_type,
-    {first_line("attempt.error")} || {dots("attempt.error")} AS error, examined.complete
+    {first_line("attempt.error")} || {ellipsis("attempt.error")} AS error, examined.complete
 FROM examined LEFT JOIN (
     shown CROSS JOIN LATERAL (
         SELECT attempt, worker, started_at, ended_at, error_type, error FROM rowcall.job_attempts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.claims.lanes import LANES
-from rowcall.queue.failures.attempts import GROUPED, NOT_COUNTED, dots, error_key, first_line, masked
+from rowcall.queue.failures.attempts import GROUPED, NOT_COUNTED, ellipsis, error_key, first_line, masked
 from rowcall.queue.fragments import IN_ORDER
 from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.views.stats import LANE
@@ -59,7 +59,7 @@ SELECT summed.job_type, nullif(summed.error_type, '') AS error_type, summed.erro
 FROM summed LEFT JOIN retrying USING (job_type, error_type, error_key) LEFT JOIN LATERAL (
     SELECT attempt.run_id,
         coalesce(nullif({masked("attempt.error")}, '*'), {first_line("attempt.error")})
-            || {dots("attempt.error")} AS error
+            || {ellipsis("attempt.error")} AS error
     FROM (
         SELECT run_id, lease_no, last_at FROM rowcall.failure_counts AS counted
         WHERE counted.minute = date_trunc('minute', summed.last_at) AND counted.job_type = summed.job_type

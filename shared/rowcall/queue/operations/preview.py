@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rowcall.base.database import Connection, Row, fetch_all
 from rowcall.queue.operations.actions import IS_MEANT
 from rowcall.queue.operations.request import Requested
-from rowcall.queue.views.filters import MATCHES
+from rowcall.queue.views.filters import MATCHES_BESIDES_KEY
 from rowcall.queue.views.lists import IN_ORDER, SCANS, SECONDS, IndexScan, parameters, scan_for, searched
 
 # Counting stops after this many entries of an index.
@@ -32,7 +32,7 @@ FROM (
         array_agg(id ORDER BY {scan.listed}) FILTER (WHERE matches) AS ids,
         array_agg(status ORDER BY {scan.listed}) FILTER (WHERE matches) AS statuses
     FROM (
-        SELECT id, created_at, status, {MATCHES} AND {IS_MEANT} AS matches FROM (
+        SELECT id, created_at, status, {MATCHES_BESIDES_KEY} AND {IS_MEANT} AS matches FROM (
             SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
         ) AS scanned
     ) AS judged

@@ -6,8 +6,8 @@ Each filter is declared once, here: the API's query, the command line's options 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import Field, asdict, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -136,10 +136,20 @@ def from_json(known: dict[str, Any]) -> Filter:
     return Filter(**{**values, "status": tuple(map(Status, known.get("status", ())))})
 
 
-# A filter that is not given is NULL.  Parameters reach PostgreSQL as literals, so the planner removes its condition.
-MATCHES = "\n    AND ".join(
-    f"(%({spec.name})s::{spec.metadata['form']} IS NULL OR {spec.metadata['condition']})" for spec in fields(Filter)
-)
+def _all_of(specs: Iterable[Field[Any]]) -> str:
+    """Return the conditions of these filters; one that is not given is NULL.
+
+    Parameters reach PostgreSQL as literals, so the planner removes the conditions of the filters that are not given.
+    """
+    return "\n    AND ".join(
+        f"(%({spec.name})s::{spec.metadata['form']} IS NULL OR {spec.metadata['condition']})" for spec in specs
+    )
+
+
+MATCHES = _all_of(fields(Filter))
+
+# For a list, which finds the runs of a key by the indexes of keys; so lists without a key do not read request_keys.
+MATCHES_BESIDES_KEY = _all_of(spec for spec in fields(Filter) if spec.name != "key")
 
 
 def _wrong_with(value: object) -> str | None:

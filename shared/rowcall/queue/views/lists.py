@@ -20,7 +20,7 @@ from rowcall.base.errors import DatabaseUnavailable, SearchTooSlow
 from rowcall.base.outages import LOCKED
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views import created, cursors, pages
-from rowcall.queue.views.filters import MATCHES, REMEMBERED, Filter
+from rowcall.queue.views.filters import MATCHES_BESIDES_KEY, REMEMBERED, Filter
 from rowcall.queue.views.pages import Order
 from rowcall.status import Status
 
@@ -125,7 +125,7 @@ WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
         SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
     ) AS scanned
-    WHERE {MATCHES} AND {besides}
+    WHERE {MATCHES_BESIDES_KEY} AND {besides}
     ORDER BY {scan.order} LIMIT %(limit)s + 1
 ), bound AS (
     SELECT created_at, id FROM rowcall.job_runs
@@ -144,7 +144,7 @@ ORDER BY {scan.listed}
 def count_sql(scan: IndexScan) -> str:
     """Return a query that counts the matches among the newest SCANNED_MOST runs."""
     return f"""{IN_ORDER}
-SELECT count(*) FILTER (WHERE {MATCHES}) AS value, count(*) >= %(most)s AS capped FROM (
+SELECT count(*) FILTER (WHERE {MATCHES_BESIDES_KEY}) AS value, count(*) >= %(most)s AS capped FROM (
     SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
 ) AS scanned
 """
