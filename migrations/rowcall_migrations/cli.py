@@ -68,7 +68,9 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
         elif target != "head" and _goes_back(target):
             _warn_of_unknown_runs(target)
             _confirm(
-                f"this deletes the data that only schemas newer than {target} store, such as the logs of runs", yes
+                f"this deletes the data that only schemas newer than {target} store, such as the logs of runs, and the"
+                " idempotency keys of requests that got an existing run",
+                yes,
             )
         for line in _migrate(target):
             click.echo(line)
