@@ -20,8 +20,10 @@ from tests.support.terminal import on_terminal
         (["migrate", "--to", "base"], "this drops all tables of Rowcall"),
         (
             ["migrate", "--to", "0001"],
-            "this deletes the data that only schemas newer than 0001 store, such as the logs of runs, and the"
-            " idempotency keys of requests that got an existing run",
+            (
+                "this deletes the data that only schemas newer than 0001 store, such as the logs of runs, and the"
+                " idempotency keys of requests that got an existing run"
+            ),
         ),
         (["up"], "this migrates the database test_"),
     ],

@@ -8,6 +8,7 @@ from rowcall.base import database
 from rowcall.status import Status
 from tests.support.processes import rowcall
 from tests.support.rows import run_in
+from tests.support.terminal import on_terminal
 
 
 def said(environment: dict[str, str], *arguments: str) -> str:
@@ -75,3 +76,9 @@ def test_what_cannot_be_done_says_why(environment: dict[str, str]) -> None:
 
 def test_an_empty_list_says_so(environment: dict[str, str], fresh_url: str) -> None:
     assert "no queue has live runs" in said({**environment, "DATABASE_URL": fresh_url}, "list")
+
+
+def test_the_hint_at_a_misspelt_queue_is_wrapped(environment: dict[str, str]) -> None:
+    lines = on_terminal(environment, "queues", "pause", "mial", columns=60, errors_too=True)
+    assert max(map(len, lines)) <= 60
+    assert "`rowcall queues remove mial`" in " ".join(lines)

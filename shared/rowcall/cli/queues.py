@@ -9,7 +9,7 @@ from rowcall.base.database import Row
 from rowcall.cli.parameters import Most
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.group import Group
-from rowcall.cli.terminal.output import json_option, show_json
+from rowcall.cli.terminal.output import json_option, show_json, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.job_types import catalogue
@@ -82,8 +82,8 @@ def _report(row: Row, as_json: bool) -> None:
     click.echo(f"queue {name} is {'paused' if row['paused_at'] else 'active'}, {limit}")
     used = catalogue().queues
     if name not in used:
-        click.echo(
+        hint = (
             f"no job type uses the queue {name}; queues in use: {', '.join(sorted(used))}; if the name is misspelt,"
-            f" `rowcall queues remove {name}` removes these settings",
-            err=True,
+            f" `rowcall queues remove {name}` removes these settings"
         )
+        click.echo(wrapped(hint, errors=True), err=True)
