@@ -7,7 +7,7 @@ from copy import deepcopy
 import flask
 
 from rowcall.base import logs, settings
-from rowcall.base.database import engine
+from rowcall.base.database.pool import open_pool
 from rowcall.job_types import catalogue
 from rowcall.schema import check_revision
 from rowcall_api import deprecation, traces
@@ -52,7 +52,7 @@ def create_app(database_url: str) -> flask.Flask:
     app.config.update(deepcopy(CONFIG), MAX_CONTENT_LENGTH=BODY_BYTES)
     app.json.sort_keys = False  # type: ignore[attr-defined]  # Flask's default provider has it
     # One connection more than threads: the poller reads what requests are waiting for.
-    pool = engine(database_url, chosen.api_threads + 1, database.ANSWER_SECONDS)
+    pool = open_pool(database_url, chosen.api_threads + 1, database.ANSWER_SECONDS)
     with database.reachable(pool) as connection:
         check_revision(connection)
     # gunicorn forks after this, and a connection must not be shared with the children.

@@ -14,7 +14,8 @@ from alembic.util.exc import CommandError
 from psycopg2.errors import DeadlockDetected, InsufficientPrivilege, LockNotAvailable
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from rowcall.base.database import drivers_error, engine, unreachable
+from rowcall.base.database import drivers_error, unreachable
+from rowcall.base.database.pool import open_pool
 from rowcall.base.errors import DatabaseUnreachable, MigrationRefused, SchemaMismatch
 from rowcall.base.watched import INTERNAL_NAMES
 from rowcall.schema import REVISION, Schema, mismatch, schema_of
@@ -43,7 +44,7 @@ class Migrated:
 def migrate(url: str, lock_timeout: float, target: str = "head") -> Migrated:
     """Migrate to target (a revision, head, or base); wait for a concurrent migration first."""
     folder = scripts()
-    pool = engine(url, pool_size=2)
+    pool = open_pool(url, pool_size=2)
     try:
         with _one_migrator(pool, url):
             done = _in_turns(pool, folder, lock_timeout, target)

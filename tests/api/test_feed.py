@@ -11,6 +11,7 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from rowcall.base.database.pool import open_pool
 from rowcall_api.http.waiting import feed as feed_module
 from rowcall_api.http.waiting.feed import Client, Feed, Filter
 from rowcall_api.http.waiting.poller import Poller
@@ -28,7 +29,7 @@ class StillPoller(Poller):
 
 @pytest.fixture
 def pool(fresh_url: str) -> Iterator[sqlalchemy.Engine]:
-    pool = database.engine(fresh_url, 1)
+    pool = open_pool(fresh_url, 1)
     yield pool
     pool.dispose()
 

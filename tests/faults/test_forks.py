@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.base import database
+from rowcall.base.database.pool import open_pool
 from tests.support.processes import from_a_fork, rowcall
 from tests.support.shop import Shop
 
@@ -17,7 +17,7 @@ def shop(environment: dict[str, str], fresh_url: str) -> Shop:
 
 
 def test_the_pool_of_a_server_that_was_loaded_before_it_forked_is_made_anew_in_each_child(fresh_url: str) -> None:
-    pool = database.engine(fresh_url, pool_size=1)
+    pool = open_pool(fresh_url, pool_size=1)
     with pool.connect() as connection:
         kept = connection.exec_driver_sql(BACKEND).scalar_one()
 

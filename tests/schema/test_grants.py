@@ -14,6 +14,7 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from rowcall.base.database.pool import open_pool
 from rowcall.base.errors import KeyConflict, NaturalKeyConflict
 from rowcall.queue.run_log import LINES_MOST
 from rowcall.schema.tables import metadata
@@ -69,7 +70,7 @@ def test_enqueuing_works_in_the_callers_own_transaction_replays_included(enqueue
     with database.transaction(enqueuer.url) as connection:
         first = queue.enqueue(connection, "noop", {"user_id": 1}, key="once")
         queue.enqueue_many(connection, "noop", [{"user_id": 2}, {"user_id": 3}])
-    engine = database.engine(enqueuer.url, pool_size=1)
+    engine = open_pool(enqueuer.url, pool_size=1)
     with engine.begin() as pooled:
         assert queue.enqueue(pooled, "noop", {"user_id": 1}, key="once") == queue.Enqueued(first.run_id, replayed=True)
     with engine.begin() as pooled, pytest.raises(KeyConflict):

@@ -11,6 +11,7 @@ import sqlalchemy
 
 from rowcall import queue
 from rowcall.base import database
+from rowcall.base.database.pool import open_pool
 from rowcall.base.errors import DatabaseUnreachable, SchemaMismatch
 from rowcall.schema import REVISION, check_revision, schema_of
 from rowcall.schema.tables import metadata
@@ -24,7 +25,7 @@ VERSIONS = ROOT / "migrations" / "rowcall_migrations" / "versions"
 
 
 def test_the_migrated_database_is_what_the_code_believes(fresh_url: str, empty_url: str) -> None:
-    engine = database.engine(empty_url, pool_size=1)
+    engine = open_pool(empty_url, pool_size=1)
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE SCHEMA rowcall")
         metadata.create_all(connection)
@@ -208,7 +209,7 @@ def test_the_audit_log_takes_rows_and_gives_none_back(fresh_url: str) -> None:
         "INSERT INTO rowcall.audit_log (who, action, subject, after) VALUES ('a', 'clone', 'run',"
         """ '{"payload": {"user_id": 7}, "status": "queued"}')""",
     )
-    engine = database.engine(fresh_url, pool_size=1)
+    engine = open_pool(fresh_url, pool_size=1)
     for change in (
         "UPDATE rowcall.audit_log SET who = 'b'",
         "DELETE FROM rowcall.audit_log",

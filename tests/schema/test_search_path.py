@@ -14,6 +14,7 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from rowcall.base.database.pool import open_pool
 from rowcall.base.errors import KeyConflict, ResultTimeout
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
@@ -59,7 +60,7 @@ def test_migrations_make_the_same_tables_and_take_them_back(hostile_url: str, fr
 
 
 def test_enqueuing_in_a_callers_transaction(hostile_url: str) -> None:
-    engine = database.engine(hostile_url, pool_size=1)
+    engine = open_pool(hostile_url, pool_size=1)
     with database.transaction(hostile_url) as connection:
         first = queue.enqueue(connection, "noop", {"user_id": 1}, key="once")
         queue.enqueue_many(connection, "noop", [{"user_id": 2}, {"user_id": 3}], keys=["once more", None])

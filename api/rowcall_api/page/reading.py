@@ -13,7 +13,8 @@ import flask
 import sqlalchemy
 
 from rowcall.base import clock
-from rowcall.base.database import Connection, engine
+from rowcall.base.database import Connection
+from rowcall.base.database.pool import open_pool
 from rowcall.base.errors import DatabaseUnavailable
 from rowcall_api.http.database import reachable
 
@@ -52,7 +53,7 @@ class Part(Generic[Found]):
 
 def pool(url: str) -> sqlalchemy.Engine:
     """Return the pool on which screens are read; it connects when the first operator comes."""
-    made = engine(url, CONNECTIONS, ANSWER_SECONDS, PART_SECONDS)
+    made = open_pool(url, CONNECTIONS, ANSWER_SECONDS, PART_SECONDS)
     sqlalchemy.event.listen(made, "before_cursor_execute", _limited, retval=True)
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import flask
 from psycopg2.extensions import parse_dsn
 
-from rowcall.base.database import engine
+from rowcall.base.database.pool import open_pool
 from rowcall.base.settings import Settings
 from rowcall_api.http.database import ANSWER_SECONDS
 from rowcall_api.page import access, reading
@@ -42,7 +42,7 @@ COLOURS = {
 def register(app: flask.Flask, settings: Settings, url: str) -> None:
     """Serve the page; each process of the API opens its connections when the first operator comes."""
     app.extensions[reading.POOL] = reading.pool(url)
-    app.extensions[FORMS_POOL] = engine(url, FORMS_AT_ONCE, ANSWER_SECONDS, reading.PART_SECONDS)
+    app.extensions[FORMS_POOL] = open_pool(url, FORMS_AT_ONCE, ANSWER_SECONDS, reading.PART_SECONDS)
     # Each slot has a connection, and one thread remains for the API's other requests.
     app.extensions[SLOTS] = Slots(max(1, min(reading.CONNECTIONS, settings.api_threads - 1)))
     app.extensions[access.WITHOUT_TLS] = settings.page_without_tls

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy
 
 from rowcall.base import database
+from rowcall.base.database.pool import open_pool
 from rowcall.base.logs import LogEvent, log
 from tests.support.logged import logged
 
@@ -27,7 +28,7 @@ def traceback_in(error: Exception) -> str:
 
 @pytest.mark.parametrize("what", STATEMENTS)
 def test_an_error_of_the_pool_is_logged_without_the_values_of_its_statement(module_url: str, what: str) -> None:
-    pool = database.engine(module_url, 1)
+    pool = open_pool(module_url, 1)
     with pytest.raises(sqlalchemy.exc.DBAPIError) as caught, pool.connect() as connection:
         database.fetch_all(connection, STATEMENTS[what], {"value": VALUE})
     pool.dispose()

@@ -12,6 +12,7 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 from rowcall import enqueue
 from rowcall.base import database
 from rowcall.base.database import PgConnection
+from rowcall.base.database.pool import open_pool
 
 ADD = "CREATE TABLE IF NOT EXISTS notes (name text); INSERT INTO notes VALUES (%(name)s)"
 COUNT = "SELECT count(*) FROM notes WHERE name = %(name)s"
@@ -41,7 +42,7 @@ def test_the_error_that_broke_a_connection_is_told_and_not_that_it_is_broken(mod
 
 
 def test_a_server_that_vanishes_is_found_out_by_who_waits_for_it(module_url: str) -> None:
-    pool = database.engine(module_url, pool_size=1)
+    pool = open_pool(module_url, pool_size=1)
     with pool.connect() as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, PgConnection)
@@ -54,7 +55,7 @@ def test_a_server_that_vanishes_is_found_out_by_who_waits_for_it(module_url: str
 
 
 def test_a_pooled_connection_in_a_failed_transaction_is_replaced(module_url: str) -> None:
-    pool = database.engine(module_url, pool_size=1)
+    pool = open_pool(module_url, pool_size=1)
     with pool.connect() as connection:
         driver = connection.connection.driver_connection
         assert isinstance(driver, PgConnection)
@@ -66,7 +67,7 @@ def test_a_pooled_connection_in_a_failed_transaction_is_replaced(module_url: str
 
 
 def test_a_run_is_enqueued_with_what_flask_sqlalchemy_calls_its_session(module_url: str) -> None:
-    pool = database.engine(module_url, pool_size=1)
+    pool = open_pool(module_url, pool_size=1)
     session = scoped_session(sessionmaker(pool))
     undone = enqueue(session, "noop", {"user_id": 1})
     session.rollback()

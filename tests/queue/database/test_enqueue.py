@@ -14,6 +14,7 @@ import sqlalchemy.orm
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import Connection, fetch_all, fetch_value
+from rowcall.base.database.pool import open_pool
 from rowcall.base.errors import JobTypeUnknown, KeyConflict, RunInvalid
 from rowcall.job_types.declaration import KEY_CHARACTERS
 from rowcall.queue import enqueue, enqueue_as, enqueue_many, get_run
@@ -25,7 +26,7 @@ ADDED = "SELECT count(*) FROM rowcall.job_runs WHERE created_at >= now()"
 
 @pytest.fixture
 def engine(module_url: str) -> Iterator[sqlalchemy.Engine]:
-    engine = database.engine(module_url, pool_size=2)
+    engine = open_pool(module_url, pool_size=2)
     yield engine
     engine.dispose()
 

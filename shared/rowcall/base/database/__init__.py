@@ -2,18 +2,13 @@
 
 Queue functions take the caller's connection (see callers.py), run their SQL in the caller's transaction, and never
 commit.
-
-SQLAlchemy is imported only where it is used: it would double the time that a worker takes to start, and cron starts one
-every minute.
 """
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg2
 import psycopg2.errors
@@ -30,16 +25,11 @@ from rowcall.base.errors import CommitUnconfirmed, DatabaseUnreachable
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.redaction import redacted
 from rowcall.base.watched import (
-    Answers,
     InternalConnection,
     WatchedConnection,
-    WatchedCursor,
     answered,
     patient_prologue,
 )
-
-if TYPE_CHECKING:
-    import sqlalchemy
 
 # The largest bigint.  A larger number cannot be a row's id, and must not be sent to the database as one.
 LARGEST_ID = 2**63 - 1
@@ -68,12 +58,12 @@ def connect(
 ) -> PgConnection:
     """Open a psycopg2 connection; its first statement begins a transaction."""
     try:
-        return _connect(url, application_name, factory)
+        return driver_connect(url, application_name, factory)
     except psycopg2.OperationalError as error:
         raise unreachable(url, error) from None
 
 
-def _connect(url: str, application_name: str, factory: type[PgConnection]) -> PgConnection:
+def driver_connect(url: str, application_name: str, factory: type[PgConnection]) -> PgConnection:
     """Like connect(), but raise the driver's OperationalError unchanged."""
     try:
         connection: PgConnection = psycopg2.connect(
@@ -158,62 +148,6 @@ def confirmed(connection: PgConnection) -> Iterator[None]:
         raise CommitUnconfirmed(" ".join(" ".join(connection.notices).split()))
 
 
-def engine(
-    url: str, pool_size: int, answer_seconds: float | None = None, wait_seconds: float = 30.0
-) -> sqlalchemy.Engine:
-    """Create SQLAlchemy's pool for the API and migrations; the pool replaces a dead connection before using it.
-
-    With `answer_seconds`, a connection on which an answer takes longer is shut down, and the statement fails.
-    `wait_seconds` is how long a caller waits for a free connection.
-    """
-    import sqlalchemy
-
-    answers = Answers()
-
-    def connected() -> PgConnection:
-        connection = _connect(url, "rowcall api", InternalConnection)
-        assert isinstance(connection, InternalConnection)
-        if answer_seconds is not None:
-            connection.cursor_factory = WatchedCursor
-            answers.watch(connection, answer_seconds)
-            answers.keep()
-        return connection
-
-    pool = sqlalchemy.create_engine(
-        # libpq parses the URL, because SQLAlchemy does not support all of its syntax, such as several hosts.
-        "postgresql+psycopg2://",
-        creator=connected,
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=wait_seconds,
-        hide_parameters=True,
-        pool_pre_ping=True,
-        # SQLAlchemy would look for the hstore type, which we do not use, with operators that depend on the search_path.
-        use_native_hstore=False,
-    )
-    _leave_to_parent(pool)
-    sqlalchemy.event.listen(pool, "handle_error", _replace_what_fails_its_ping)
-    return pool
-
-
-def _replace_what_fails_its_ping(context: sqlalchemy.engine.ExceptionContext) -> None:
-    """Replace a connection whose ping failed, even if it is alive: a cancelled ping leaves a failed transaction."""
-    if context.is_pre_ping:
-        context.is_disconnect = True
-
-
-def _leave_to_parent(pool: sqlalchemy.Engine) -> None:
-    """Empty the pool in forked processes (gunicorn --preload), and leave its connections to the parent."""
-    known = weakref.ref(pool)
-
-    def begin_anew() -> None:
-        inherited = known()
-        if inherited is not None:
-            inherited.dispose(close=False)
-
-    os.register_at_fork(after_in_child=begin_anew)
-
-
 def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
     """Run one statement and return its rows, or an empty list if it returns none."""
     if isinstance(connection, PgConnection):
@@ -292,5 +226,10 @@ def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
 
 def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
     """Run a statement and return the first column of its first row, or None."""
+    if isinstance(connection, PgConnection):
+        with connection.cursor(cursor_factory=psycopg2.extensions.cursor) as cursor:
+            _execute(cursor, connection, sql, parameters)
+            first = cursor.fetchone() if cursor.description else None
+            return first[0] if first else None
     row = fetch_one(connection, sql, parameters)
     return next(iter(row.values())) if row else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -51,6 +51,10 @@ class Span:
             self._span.set_status(_trace().StatusCode.ERROR, redacted(message))
 
 
+# Stands for every span of a process that makes none: a generator for each enqueue would cost more than its SQL's text.
+NO_SPAN = nullcontext(Span())
+
+
 def parsed(text: str | None) -> str | None:
     """Return a valid traceparent, or None: a caller's invalid one is ignored."""
     return text if text is not None and TRACEPARENT.fullmatch(text) else None
@@ -70,17 +74,18 @@ def current() -> str | None:
     return INCOMING.get()
 
 
-@contextmanager
 def span(
     name: str, kind: str, parent: str | None = None, attributes: Mapping[str, Any] | None = None
-) -> Iterator[Span]:
+) -> AbstractContextManager[Span]:
     """Make a span for the block; `kind` is one of OpenTelemetry's, `parent` a traceparent.
 
     An error that leaves the block marks the span as failed, with its class but not its text, which may contain secrets.
     """
-    if not loaded():
-        yield Span()
-        return
+    return _made(name, kind, parent, attributes) if loaded() else NO_SPAN
+
+
+@contextmanager
+def _made(name: str, kind: str, parent: str | None, attributes: Mapping[str, Any] | None) -> Iterator[Span]:
     trace = _trace()
     context = None
     if parent is not None:

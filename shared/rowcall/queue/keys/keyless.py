@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rowcall.base.database import Connection, all_or_nothing, fetch_all
+from rowcall.base.database import Connection, all_or_nothing, fetch_all, fetch_value
 from rowcall.base.database.portions import divided
 from rowcall.queue.keys.insert import DUE_AT, IS_DUE
 
@@ -46,7 +46,7 @@ CHARACTERS_MOST = 2**23
 def insert_keyless(connection: Connection, payloads: Sequence[str], columns: Mapping[str, Any]) -> list[int]:
     """Insert a run for each payload, which is JSON text, with these columns, all or none; return their ids in order."""
     if len(payloads) == 1:
-        return [fetch_all(connection, ENQUEUE_ONE_KEYLESS, {**columns, "payload": payloads[0]})[0]["id"]]
+        return [fetch_value(connection, ENQUEUE_ONE_KEYLESS, {**columns, "payload": payloads[0]})]
     ids: list[int] = []
     with all_or_nothing(connection):
         for portion in divided(payloads, len, CHARACTERS_MOST, RUNS_MOST):
