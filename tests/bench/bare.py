@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import select
-import time
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from rowcall.base.database import PgConnection
 from rowcall.queue.fragments import CHANNEL
@@ -62,8 +62,18 @@ def insert_many(connection: PgConnection, count: int) -> None:
         cursor.fetchall()
 
 
-def listen(connection: PgConnection, taken: Callable[[int, float], None], stop: Callable[[], bool]) -> None:
-    """Wait for notifications, claim at each, and call `taken` with each run and the time."""
+class Taken(NamedTuple):
+    """A claimed run, as FINISH_AND_CLAIM returns it."""
+
+    run_id: int
+    job_type: str
+    payload: dict[str, Any]
+    attempts: int
+    max_attempts: int
+
+
+def listen(connection: PgConnection, taken: Callable[[Taken], None], stop: Callable[[], bool]) -> None:
+    """Wait for notifications, claim at each, and call `taken` with each run."""
     with connection.cursor() as cursor:
         cursor.execute(f"LISTEN {CHANNEL}")
         while not stop():
@@ -71,6 +81,5 @@ def listen(connection: PgConnection, taken: Callable[[int, float], None], stop: 
                 connection.poll()
                 connection.notifies.clear()
                 cursor.execute(FINISH_AND_CLAIM, {"ids": [0], "limit": BATCH})
-                now = time.time()
                 for row in cursor.fetchall():
-                    taken(row[0], now)
+                    taken(Taken._make(row))

@@ -156,7 +156,10 @@ class Bench:
         listening = self.connect()
         register(listening, Registration("bare", "bench", 0, "0", None, ["shop_clock"], 1))
         fall_asleep(listening, "bare", 3600)
-        thread = threading.Thread(target=bare.listen, args=(listening, taken.__setitem__, stopped.is_set))
+        thread = threading.Thread(
+            target=bare.listen,
+            args=(listening, lambda run: taken.__setitem__(run.run_id, time.time()), stopped.is_set),
+        )
         thread.start()
         asked = self._ask_slowly()
         wait_until(lambda: len(taken) == len(asked), "the bare loop took every run")

@@ -39,8 +39,8 @@ class Peer:
     worker: Mapping[str, Any] = field(default_factory=dict)
     # Options of every command of the program.
     always: Mapping[str, Any] = field(default_factory=dict)
-    # Whether its workers perform jobs that come later, too.
-    stays: bool = True
+    # The program that enqueues now and then, if not its own.
+    paced: Sequence[str | Path] = ()
 
     def url(self, server: str) -> str:
         """Return the URL of its database on this server."""
@@ -66,7 +66,8 @@ class Peer:
             "NODE_ENV": "production",
             "ROWCALL_LOG_LEVEL": "error",
         }
-        words = [*self.command, command, json.dumps({**self.always, **options})]
+        program = self.paced if command == "paced" and self.paced else self.command
+        words = [*program, command, json.dumps({**self.always, **options})]
         return subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
 
     def rate(self, server: str, command: str, **options: Any) -> float:
@@ -128,12 +129,13 @@ UNFINISHED_RUNS = "SELECT FROM rowcall.job_runs WHERE finished_at IS NULL"
 # Each has the fastest settings that we tried, except Rowcall, which has its defaults.
 PEERS = (
     Peer("rowcall", OURS, UNFINISHED_RUNS),
-    Peer("plain-sql", OURS, UNFINISHED_RUNS, always={"plain": True}, stays=False),
+    Peer("plain-sql", OURS, UNFINISHED_RUNS, always={"plain": True}),
     Peer(
         "graphile-worker",
         (NODE, PROGRAMS / "graphile.mjs"),
         "SELECT FROM graphile_worker._private_jobs",
         {"concurrency": 24, "pool": 25, "queue": 2000},
+        paced=(sys.executable, PROGRAMS / "graphile_enqueuer.py"),
     ),
     Peer(
         "pgqueuer",

@@ -1,7 +1,6 @@
 // graphile-worker with a local queue and batches, which its documentation recommends for throughput.
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
-import { setTimeout as sleep } from 'node:timers/promises';
 const { Logger, makeWorkerUtils, run, runMigrations } = createRequire(`${process.env.BENCH_PACKAGES}/`)('graphile-worker');
 
 const [command, options] = [process.argv[2], JSON.parse(process.argv[3])];
@@ -46,7 +45,7 @@ async function enqueue() {
     await timed(count, async () => {
       for (let number = 0; number < count; number++) await utils.addJob('nothing', { number });
     });
-  } else if (command === 'bulk') {
+  } else {
     await timed(count, async () => {
       for (let first = 0; first < count; first += chunk) {
         const length = Math.min(chunk, count - first);
@@ -54,14 +53,6 @@ async function enqueue() {
         await utils.addJobs(payloads.map((payload) => ({ identifier: 'nothing', payload })));
       }
     });
-  } else {
-    const committed = [];
-    for (let number = 0; number < count; number++) {
-      await sleep(options.pause * 1000);
-      await utils.addJob('nothing', { number });
-      committed.push([number, now()]);
-    }
-    write('committed', committed);
   }
   await utils.release();
 }

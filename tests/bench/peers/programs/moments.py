@@ -42,6 +42,16 @@ def timed(count: int, enqueue: Callable[[], None]) -> None:
     write("rate", count / (time.monotonic_ns() - began) * 1e9)
 
 
+def paced(options: dict[str, Any], enqueue: Callable[[int], object]) -> None:
+    """Enqueue a job now and then, and write when each was committed."""
+    committed = []
+    for number in range(options["count"]):
+        time.sleep(options["pause"])
+        enqueue(number)
+        committed.append((number, time.monotonic_ns()))
+    write("committed", committed)
+
+
 class Handled:
     """What the handler that does nothing reports: its first call, and, if asked, the moment of each call."""
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import psycopg2
 from bench_app.job_types import NOTHING
-from moments import DATABASE_URL, asked, chunks, timed, write
+from moments import DATABASE_URL, Handled, asked, chunks, paced, timed, write
 
 from rowcall.base.child_processes import own_command
 from rowcall.cli.__main__ import main as rowcall
+from rowcall.queue.sleepers import fall_asleep
+from rowcall.queue.workers import Registration, register
 from tests.bench import bare
 
 
@@ -23,15 +25,17 @@ def main() -> None:
     if command == "setup":
         subprocess.run(own_command("migrate"), check=True)
     elif command == "worker" and options.get("plain"):
-        drain_plainly()
+        work_plainly(options["record"])
     elif command == "worker":
         os.environ["BENCH_RECORD"] = str(options["record"])
         sys.argv = ["rowcall", "worker", "run"]
         rowcall()
     else:
-        connection = psycopg2.connect(DATABASE_URL)
-        connection.autocommit = True
-        {"single": single, "bulk": bulk, "paced": paced}[command](connection, options)
+        connection = _connected()
+        if command == "paced":
+            paced(options, lambda number: NOTHING.enqueue(connection, {"number": number}))
+        else:
+            {"single": single, "bulk": bulk}[command](connection, options)
 
 
 def single(connection: Any, options: dict[str, Any]) -> None:
@@ -56,23 +60,23 @@ def bulk(connection: Any, options: dict[str, Any]) -> None:
     timed(options["count"], enqueue)
 
 
-def paced(connection: Any, options: dict[str, Any]) -> None:
-    """Enqueue a job now and then, and write when each was committed."""
-    committed = []
-    for number in range(options["count"]):
-        time.sleep(options["pause"])
-        NOTHING.enqueue(connection, {"number": number})
-        committed.append((number, time.monotonic_ns()))
-    write("committed", committed)
-
-
-def drain_plainly() -> None:
-    """Claim and finish until nothing is left."""
-    connection = psycopg2.connect(DATABASE_URL)
-    connection.autocommit = True
+def work_plainly(record: int) -> None:
+    """Claim and finish until nothing is left, or claim at each notification and record when."""
+    connection = _connected()
+    if record:
+        register(connection, Registration("bare", "bench", 0, "0", None, [NOTHING.name], 1))
+        fall_asleep(connection, "bare", 3600)
+        handled = Handled(record)
+        bare.listen(connection, lambda claimed: handled.call(claimed.payload["number"]), lambda: False)
     write("first", time.monotonic_ns())
     bare.drain(connection)
     time.sleep(3600)  # until the driver stops it
+
+
+def _connected() -> Any:
+    connection = psycopg2.connect(DATABASE_URL)
+    connection.autocommit = True
+    return connection
 
 
 if __name__ == "__main__":
