@@ -1,6 +1,6 @@
 # Targets for people who work on Rowcall or try it.  They need only Python >= 3.11 and make; PostgreSQL is included.
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format check mutants bench bench-peers docs screenshots lock clean
+.PHONY: help up test lint format check mutants bench bench-peers soak docs screenshots lock clean
 SHELL := /bin/sh
 
 # The first Python on the PATH that is new enough; to use another: `make PYTHON=/path/to/python up`.
@@ -40,6 +40,9 @@ bench: .venv/installed ## measure the queue, and plain SQL for comparison
 
 bench-peers: .venv/installed ## install other job systems, measure them and Rowcall in turns, and write docs/benchmarks.md
 	@$(RUN) tests.bench.peers $(BENCH_ARGS)
+
+soak: .venv/installed ## enqueue 600 runs a second for half an hour, and show what grows
+	@$(RUN) tests.bench --part soak $(BENCH_ARGS)
 
 docs: .venv/installed ## write the generated pages in docs/, and build all pages as a site in site/
 	@$(RUN) rowcall.status > docs/status.md

@@ -20,7 +20,7 @@ from rowcall.base import settings
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
-from tests.bench import bare
+from tests.bench import bare, soak
 from tests.bench.costs import Cost, costs, many, many_with_keys, one_by_one
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
@@ -40,12 +40,25 @@ IMPORTS = (
 )
 
 
+PARTS = ("costs", "speed", "plans", "soak")
+
+# How often a soak looks.
+SAMPLES = 20
+
+
 @click.command()
 @click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
-@click.option("--part", type=click.Choice(["all", "costs", "speed", "plans"]), default="all", help="What to measure.")
-def main(runs: int, part: str) -> None:
+@click.option(
+    "--part", type=click.Choice(["all", "costs", "speed", "plans", "soak"]), default="all", help="What to measure."
+)
+@click.option("--minutes", default=30.0, show_default=True, help="How long the soak takes.")
+@click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")
+def main(runs: int, part: str, minutes: float, rate: int) -> None:
     """Measure what a run costs (costs), how fast Rowcall is beside bare SQL (speed), and what API and page read of
-    large tables (plans)."""
+    large tables (plans), or whether a steady load makes anything grow (soak, which `all` leaves out)."""
+    if part == "soak":
+        with bench_server() as bench:
+            soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))
     if part in {"all", "costs", "speed"}:
         with bench_server() as bench:
             if part != "speed":
