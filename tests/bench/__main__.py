@@ -20,12 +20,12 @@ from rowcall.base import settings
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
-from tests.bench import bare, soak
+from tests.bench import bare, effects, growth, http, soak
 from tests.bench.costs import Cost, costs, many, many_with_keys, one_by_one
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
 from tests.bench.plans import compare_sizes
-from tests.support.processes import APPS
+from tests.support.processes import APPS, ROOT
 from tests.support.superuser import let_do_all
 
 Figure = Callable[[], float]
@@ -40,7 +40,7 @@ IMPORTS = (
 )
 
 
-PARTS = ("costs", "speed", "plans", "soak")
+PARTS = ("costs", "speed", "plans", "growth", "soak")
 
 # How often a soak looks.
 SAMPLES = 20
@@ -48,14 +48,12 @@ SAMPLES = 20
 
 @click.command()
 @click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
-@click.option(
-    "--part", type=click.Choice(["all", "costs", "speed", "plans", "soak"]), default="all", help="What to measure."
-)
+@click.option("--part", type=click.Choice(["all", *PARTS]), default="all", help="What to measure.")
 @click.option("--minutes", default=30.0, show_default=True, help="How long the soak takes.")
 @click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")
 def main(runs: int, part: str, minutes: float, rate: int) -> None:
     """Measure what a run costs (costs), how fast Rowcall is beside bare SQL (speed), and what API and page read of
-    large tables (plans), or whether a steady load makes anything grow (soak, which `all` leaves out)."""
+    large tables (plans), how costs grow (growth), or what a steady load makes grow (soak, which `all` leaves out)."""
     if part == "soak":
         with bench_server() as bench:
             soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))
@@ -65,6 +63,9 @@ def main(runs: int, part: str, minutes: float, rate: int) -> None:
                 measure_costs(bench, runs)
             if part != "costs":
                 measure_speed(bench, runs)
+    if part in {"all", "growth"}:
+        with bench_server() as bench:
+            growth.show(bench)
     if part in {"all", "plans"}:
         os.environ["ROWCALL_APP"] = "rowcall_example"  # the screens show its job types
         catalogue.cache_clear()
@@ -148,6 +149,19 @@ def measure_speed(bench: Bench, runs: int) -> None:
         waiting=lambda: bench.drain(1, AWAITED, waiting),
         following=lambda: bench.drain(1, AWAITED, following),
     )
+    compare(
+        f"{effects.RUNS} runs with one effect each, runs/s",
+        runs,
+        lambda: effects.plain(bench),
+        worker=lambda: effects.performed(bench),
+    )
+    click.echo(f"  sessions that one worker opens for them: {effects.sessions(bench)}")
+    compare(
+        f"POST /v1/runs beside a plain Flask route, {http.CLIENTS} clients, requests/s",
+        runs,
+        lambda: http.plain(bench),
+        rowcall=lambda: http.posted(bench),
+    )
     compare_imports(runs)
     compare("idle pick-up, commit to the claimed row or the handler, ms", runs, bench.bare_pickup, worker=bench.pickup)
 
@@ -186,6 +200,6 @@ def import_milliseconds(statement: str) -> float:
 
 if __name__ == "__main__":
     # The shop's handler returns when it was called.  Workers inherit this environment.
-    os.environ.update(ROWCALL_APP="shop", PYTHONPATH=str(APPS))
+    os.environ.update(ROWCALL_APP="shop", PYTHONPATH=f"{APPS}:{ROOT}")
     sys.path.append(str(APPS))
     main()

@@ -58,7 +58,7 @@ class Bench:
     """A database to measure on."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
 
     def bare_drain(self) -> float:
         """Return runs per second of the bare loop."""
@@ -73,7 +73,7 @@ class Bench:
 
     def drain_under_a_snapshot(self) -> float:
         """Return runs per second of one process, while an old snapshot keeps the dead rows of two earlier drains."""
-        reader = database.connect(self._url, "rowcall bench")
+        reader = database.connect(self.url, "rowcall bench")
         reader.set_session(isolation_level="REPEATABLE READ")
         self.fill(0)
         database.fetch_all(reader, "SELECT count(*) FROM rowcall.job_runs")
@@ -91,7 +91,7 @@ class Bench:
     def drain(self, processes: int, before: str = "", beside: Beside | None = None) -> float:
         """Return runs per second of whole worker processes, with these rows in front of the runs, beside something."""
         self.fill(DRAINED, before)
-        with beside(self._url) if beside else nullcontext():
+        with beside(self.url) if beside else nullcontext():
             workers = [self.start("worker", "once") for _ in range(processes)]
             for worker in workers:
                 worker.communicate()
@@ -206,13 +206,13 @@ class Bench:
 
     def connect(self) -> PgConnection:
         """Connect as an app does, in autocommit."""
-        connection = database.connect(self._url, "rowcall bench")
+        connection = database.connect(self.url, "rowcall bench")
         connection.autocommit = True
         return connection
 
     def start(self, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
         """Start a command of Rowcall."""
-        environment = {**os.environ, "DATABASE_URL": self._url, **settings}
+        environment = {**os.environ, "DATABASE_URL": self.url, **settings}
         return subprocess.Popen(
             own_command(*arguments), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -1,0 +1,1 @@
+"""The app whose handler does one effect, which does nothing outside."""

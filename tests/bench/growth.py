@@ -1,0 +1,132 @@
+"""How the cost of a run and of a tick grows with rows, queues, types, definitions and keys: CPU time of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import click
+
+from rowcall import queue
+from rowcall.base.database import PgConnection, connect_internal, fetch_all
+from rowcall.definitions import Resting, tick
+from rowcall.job_types import catalogue
+from rowcall.queue.claims.exchange import exchange
+from rowcall.queue.claims.lanes import find_lanes
+from rowcall.queue.claims.request import ClaimRequest
+from rowcall.queue.finish import Done
+from rowcall.queue.lease import Lease
+from tests.bench.costs import cpu_seconds
+from tests.bench.measures import Bench
+
+RUNS = 50_000
+AT_ONCE = 500
+TICKS = 200
+WORKER = "bench"
+
+FINISHED = """
+INSERT INTO rowcall.job_runs (job_type, status, attempts, lease_no, created_at, started_at, finished_at)
+SELECT 'shop_nothing', 'succeeded', 1, 1, now(), now(), now() FROM generate_series(1, {count})
+"""
+FUTURE = """
+INSERT INTO rowcall.job_runs (job_type, run_at)
+SELECT 'shop_nothing', now() + interval '1 day' FROM generate_series(1, {count})
+"""
+LEASED = """
+INSERT INTO rowcall.job_runs (job_type, status, attempts, lease_no, locked_by, locked_until, started_at)
+SELECT 'shop_nothing', 'running', 1, 1, 'other', now() + interval '1 hour', now() FROM generate_series(1, {count})
+"""
+SPREAD = "UPDATE rowcall.job_runs SET queue = 'queue-' || id % {count} WHERE finished_at IS NULL"
+KEYED = """
+INSERT INTO rowcall.job_runs
+    (job_type, idempotency_key, request_fingerprint, status, attempts, lease_no, started_at, finished_at)
+SELECT 'shop_nothing', 'earlier-' || number, 'f', 'succeeded', 1, 1, now(), now()
+FROM generate_series(1, {count}) AS number
+"""
+# Once a year, so that no time comes while this is measured.
+DEFINITIONS = """
+DELETE FROM rowcall.job_definitions;
+INSERT INTO rowcall.job_definitions (name, job_type, schedule, next_run_at)
+SELECT 'yearly-' || number, 'shop_nothing', '@yearly', now() + interval '300 days'
+FROM generate_series(1, {count}) AS number
+"""
+
+
+def show(bench: Bench) -> None:
+    """Print each figure as soon as it is measured."""
+    click.echo("\nmicroseconds of the server's CPU")
+    for name, figure in growth(bench):
+        click.echo(f"  {name:60} {figure:10,.1f}")
+
+
+def growth(bench: Bench) -> Iterator[tuple[str, float]]:
+    """Yield each measurement with its name."""
+    for count in (0, 1_000_000, 10_000_000):
+        yield f"a run, beside {count:,} finished runs", _drained(bench, FINISHED.format(count=count))
+    for count in (100_000, 1_000_000):
+        yield f"a run, beside {count:,} future runs", _drained(bench, FUTURE.format(count=count))
+    yield "a run, beside 5,000 runs with a lease", _drained(bench, LEASED.format(count=5000))
+    for count in (1, 10, 100, 1000):
+        yield f"a run, in {count:,} queues", _drained(bench, after=SPREAD.format(count=count))
+    for count in (1, 10, 100, 1000):
+        yield f"a run, by a worker with {count:,} job types", _drained(bench, types=count)
+    for count in (0, 1_000_000):
+        yield f"an enqueue with a key, beside {count:,} keys", _enqueued(bench, KEYED.format(count=count))
+    for count in (0, 100, 10_000):
+        yield f"a tick with nothing due, with {count:,} definitions", _ticked(bench, DEFINITIONS.format(count=count))
+
+
+def _drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types: int = 1) -> float:
+    """Return what the worker's statements cost for each run, sent by one thread."""
+    bench.fill(RUNS, before)
+    with closing(bench.connect()) as connection:
+        fetch_all(connection, after)
+        fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
+    leases = {"shop_nothing": 60.0, **{f"other_{number}": 60.0 for number in range(types - 1)}}
+    with _internal(bench) as connection:
+        return _cost(connection, RUNS, lambda: _drain(connection, leases))
+
+
+def _drain(connection: PgConnection, leases: dict[str, float]) -> None:
+    request = ClaimRequest(leases, AT_ONCE, lanes=find_lanes(connection))
+    finished: list[Done] = []
+    done = 0
+    while done < RUNS:
+        result = exchange(connection, WORKER, finished, request)
+        finished = [Done(Lease(WORKER, run.run_id, run.lease_no), None) for run in result.claimed]
+        done += len(finished)
+        # As a worker does, which visits 64 lanes at a time, the ones that have something due.
+        lanes = find_lanes(connection) if len(finished) < AT_ONCE else request.lanes
+        request = ClaimRequest(leases, AT_ONCE, lanes=lanes)
+    exchange(connection, WORKER, finished, ClaimRequest(leases, 0, lanes=()))
+
+
+def _enqueued(bench: Bench, before: str) -> float:
+    bench.fill(0, before)
+    with closing(bench.connect()) as connection:
+        payloads = [{"order_id": number} for number in range(RUNS)]
+        keys = [f"order-{number}" for number in range(RUNS)]
+        return _cost(connection, RUNS, lambda: queue.enqueue_many(connection, "shop_nothing", payloads, keys=keys))
+
+
+def _ticked(bench: Bench, before: str) -> float:
+    bench.fill(0, before)
+    with closing(bench.connect()) as connection:
+        fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_definitions")
+    with _internal(bench) as connection:
+        return _cost(
+            connection, TICKS, lambda: [tick(connection, WORKER, catalogue(), 10, Resting()) for _ in range(TICKS)]
+        )
+
+
+def _internal(bench: Bench) -> closing[PgConnection]:
+    connection = connect_internal(bench.url, "rowcall bench")
+    connection.autocommit = True
+    return closing(connection)
+
+
+def _cost(connection: PgConnection, count: int, work: Callable[[], object]) -> float:
+    pids = [connection.info.backend_pid]
+    before = cpu_seconds(pids)
+    work()
+    return (cpu_seconds(pids) - before) / count * 1e6
