@@ -148,6 +148,17 @@ def test_who_found_all_slots_reserved_is_woken_when_the_claim_under_way_is_answe
     assert waker.is_set()
 
 
+def test_who_found_all_slots_reserved_does_not_wake_itself() -> None:
+    in_flight = InFlight(THREADS)
+    waker = in_flight.wake_ups.waker()
+    first = in_flight.reserve()
+    waker.clear()
+    in_flight.accept(sum(in_flight.reserve()), [])
+    assert not waker.is_set()
+    in_flight.accept(sum(first), [])
+    assert waker.is_set()
+
+
 def test_an_answered_claim_wakes_nobody_who_was_not_turned_away() -> None:
     in_flight = InFlight(THREADS)
     waker = in_flight.wake_ups.waker()

@@ -54,7 +54,7 @@ class InFlight:
         self._returned = False
         # Whether the scheduler of `once` still makes runs due: until it has finished, no look shows that all is quiet.
         self.deciding, self._decided_at = deciding, 0.0
-        # A producer found no slot, because the other one had reserved all of them for a claim in progress.
+        # A producer found no slot, because the other one has reserved all of them; only that one's answer wakes it.
         self._turned_away = False
         # The suspect in flight, if any, and whether to claim nothing until a suspect can run alone.
         self._suspect: InFlightRun | None = None
@@ -140,7 +140,8 @@ class InFlight:
         """Accept the runs that were claimed for this much reserved room; a producer that found no room looks again."""
         with self._lock:
             self.reserved -= reserved
-            turned_away, self._turned_away = self._turned_away, False
+            turned_away = self._turned_away and bool(reserved or runs)
+            self._turned_away = self._turned_away and not turned_away
             self.claimed += len(runs)
             self.runs.update((run.lease, run) for run in runs)
             for run in runs:
