@@ -66,7 +66,7 @@ def begin(
     """
     values = _values(kind, key, content, details or {})
     row = _insert(connection, lease, kind, values)
-    if row is not None and may_have_happened(connection, kind, lease.run_id, horizon):
+    if row is not None and row["was_restored"] and may_have_happened(connection, kind, lease.run_id, horizon):
         return _ambiguous(connection, kind, row["id"], lost(kind))
     if row is not None:
         return Decision.PERFORM, effect_of(kind, row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rowcall.effects.kinds import TABLES, Table
+from rowcall.effects.restore import WAS_RESTORED
 from rowcall.status import Event, sources_of
 
 # By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
@@ -40,7 +41,7 @@ def statements(table: Table) -> Statements:
 INSERT INTO rowcall.{table.name} ({", ".join(columns)})
 SELECT {", ".join(f"%({name})s" for name in columns)} FROM held
 ON CONFLICT ({", ".join(table.unique)}) DO NOTHING
-RETURNING *
+RETURNING *, {WAS_RESTORED} AS was_restored
 """,
         find=f"""
 SELECT *, coalesce(intent_at > now() - %(horizon)s * interval '1 second', true) AS within_horizon
