@@ -1,7 +1,7 @@
 """The effects ledger: records the intent before an effect is performed, and the outcome afterwards.
 
-Each function first locks the run's row, if it still matches the lease (run, lease_no, owner, running), until its
-transaction ends.  A worker that lost its lease can neither begin nor settle an effect.
+Each function locks the run's row, if it still matches the lease (run, lease_no, owner, running), until its transaction
+ends, before it writes.  A worker that lost its lease can neither begin nor settle an effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
 from rowcall.base.redaction import fit_to_keep
 from rowcall.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
 from rowcall.effects.restore import lost, may_have_happened, since
-from rowcall.effects.statements import STATEMENTS
+from rowcall.effects.statements import HOLD, STATEMENTS
 from rowcall.queue import Lease
 from rowcall.status import Event, sources_of
 
@@ -28,14 +28,6 @@ REFUSAL_CHARACTERS = 1000
 
 # Limits the columns that only people read.
 DETAIL_CHARACTERS = 2000
-
-# By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
-HOLD = f"""
-SELECT id FROM rowcall.job_runs
-WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
-    AND status IN {sources_of(Event.HEARTBEAT)}
-FOR SHARE
-"""
 
 # Whether the attempt that began an effect may still perform it, because its lease has not ended.
 HOLDER_LIVES = f"""
@@ -74,7 +66,7 @@ def begin(
     """
     values = _values(kind, key, content, details or {})
     row = _insert(connection, lease, kind, values)
-    if row is not None and may_have_happened(connection, kind, lease.run_id, horizon):
+    if row is not None and row["was_restored"] and may_have_happened(connection, kind, lease.run_id, horizon):
         return _ambiguous(connection, kind, row["id"], lost(kind))
     if row is not None:
         return Decision.PERFORM, effect_of(kind, row)
@@ -122,7 +114,6 @@ def applied(
     connection: Connection, lease: Lease, effect: Effect, reference: str | None, learned: Mapping[str, Any]
 ) -> Effect:
     """Record that the effect happened, with the provider's reference."""
-    hold(connection, lease)
     unknown = set(learned) - set(effect.kind.table.learned)
     if unknown:
         raise EffectInvalid(f"{effect.kind.name} has no column {min(unknown)!r} for what perform returned")
@@ -189,11 +180,13 @@ def hold(connection: Connection, lease: Lease) -> None:
 
 def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
     """Insert the intent; return None if the key is taken."""
-    hold(connection, lease)
     try:
-        return fetch_one(connection, STATEMENTS[kind.table.name].insert, {**values, **lease._asdict()})
+        row = fetch_one(connection, STATEMENTS[kind.table.name].insert, {**values, **lease._asdict()})
     except DataError as error:
         raise EffectInvalid(f"{kind.name} cannot store these values: {str(error).partition(chr(10))[0]}") from None
+    if row is None:
+        hold(connection, lease)
+    return row
 
 
 def _take(connection: Connection, kind: Kind, lease: Lease, row: Row, anew: bool) -> Row:

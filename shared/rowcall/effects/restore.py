@@ -42,6 +42,9 @@ WHERE state = 'unknown' AND position(%(lost)s IN coalesce(refusal, '')) = 0
 # chain of runs that never ends must not stay in doubt forever, so only this many generations count.
 GENERATIONS = 3
 
+# Index audit_log_subject.  Hardly any database was restored, so that the next statement is hardly ever needed.
+WAS_RESTORED = f"EXISTS (SELECT FROM rowcall.audit_log WHERE subject = '{SUBJECT}' AND subject_id IS NULL)"
+
 # Primary key, and audit_log_subject.  A run's effects happen after the run was created, or, for an occurrence that the
 # restored schedule decides again, after its nominal time.  Within the kind's horizon, the provider still recognizes
 # them.  A resolution recorded after the restore takes precedence.

@@ -5,6 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rowcall.effects.kinds import TABLES, Table
+from rowcall.effects.restore import WAS_RESTORED
+from rowcall.status import Event, sources_of
+
+# By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
+HOLD = f"""
+SELECT id FROM rowcall.job_runs
+WHERE id = %(run_id)s AND lease_no = %(lease_no)s AND locked_by = %(worker)s
+    AND status IN {sources_of(Event.HEARTBEAT)}
+FOR SHARE
+"""
+HELD = f"WITH held AS MATERIALIZED ({HOLD})"
 
 
 @dataclass(frozen=True)
@@ -23,11 +34,14 @@ def statements(table: Table) -> Statements:
     columns = (*table.unique, *table.known, "content_hash", "run_id", "lease_no")
     learned = "".join(f", {name} = %({name})s" for name in table.learned)
     return Statements(
-        # Of two concurrent inserts of one key, the second waits until the first commits, and returns no row.
+        # No row: the lease is lost or the key is taken.  Of two concurrent inserts of one key, the second waits until
+        # the first commits.
         insert=f"""
-INSERT INTO rowcall.{table.name} ({", ".join(columns)}) VALUES ({", ".join(f"%({name})s" for name in columns)})
+{HELD}
+INSERT INTO rowcall.{table.name} ({", ".join(columns)})
+SELECT {", ".join(f"%({name})s" for name in columns)} FROM held
 ON CONFLICT ({", ".join(table.unique)}) DO NOTHING
-RETURNING *
+RETURNING *, {WAS_RESTORED} AS was_restored
 """,
         find=f"""
 SELECT *, coalesce(intent_at > now() - %(horizon)s * interval '1 second', true) AS within_horizon
@@ -43,13 +57,15 @@ SET state = 'intent', run_id = %(run_id)s, lease_no = %(lease_no)s, refusal = NU
 WHERE id = %(id)s
 RETURNING *
 """,
-        # Only the attempt that began the effect can apply it; HOLD has locked the run before.  An attempt whose commit
-        # was not confirmed applies it again.
+        # Only the attempt that began the effect can apply it.  An attempt whose commit was not confirmed applies it
+        # again.
         apply=f"""
+{HELD}
 UPDATE rowcall.{table.name}
 SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(){learned}
 WHERE id = %(id)s AND run_id = %(run_id)s AND lease_no = %(lease_no)s AND state IN ('intent', 'applied')
+    AND EXISTS (SELECT FROM held)
 RETURNING *
 """,
         # After a permanent refusal, the effect begins again as a new generation, with another key for the provider.
