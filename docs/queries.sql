@@ -631,18 +631,6 @@ SELECT kind, id, concat_ws('/', key) AS key, state, run_id, lease_no, generation
 FROM rowcall.other_effects WHERE id > :'id' AND lower(:'text') IN (lower(provider_reference::text)) ORDER BY id DESC LIMIT :'limit';
 ROLLBACK;
 
--- rowcall.effects.ledger: HOLD
--- By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
-\set run_id '1'
-\set lease_no '1'
-\set worker 'worker-1'
-BEGIN;
-SELECT id FROM rowcall.job_runs
-WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
-    AND status IN ('running')
-FOR SHARE;
-ROLLBACK;
-
 -- rowcall.effects.ledger: HOLDER_LIVES
 -- Whether the attempt that began an effect may still perform it, because its lease has not ended.
 \set run_id '1'
@@ -2033,17 +2021,37 @@ BEGIN;
 SELECT count(*) AS runs, count(*) FILTER (WHERE run_at <= now()) AS due FROM rowcall.job_runs WHERE finished_at IS NULL;
 ROLLBACK;
 
+-- rowcall.effects.statements: HOLD
+-- By primary key.  Because of FOR SHARE, neither a sweep nor an operator can end the lease before this transaction ends.
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
+BEGIN;
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE;
+ROLLBACK;
+
 -- rowcall.effects.statements: STATEMENTS[sent_emails].insert
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set idempotency_key 'welcome:1'
 \set recipient 'ada@shop.example'
 \set subject 'Welcome'
 \set content_hash '9f86d081884c7d659a2feaa0c55ad015'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
-INSERT INTO rowcall.sent_emails (idempotency_key, recipient, subject, content_hash, run_id, lease_no) VALUES (:'idempotency_key', :'recipient', :'subject', :'content_hash', :'run_id', :'lease_no')
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
+INSERT INTO rowcall.sent_emails (idempotency_key, recipient, subject, content_hash, run_id, lease_no)
+SELECT :'idempotency_key', :'recipient', :'subject', :'content_hash', :'run_id', :'lease_no' FROM held
 ON CONFLICT (idempotency_key) DO NOTHING
-RETURNING *;
+RETURNING *, EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'database' AND subject_id IS NULL) AS was_restored;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[sent_emails].find
@@ -2070,16 +2078,24 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[sent_emails].apply
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set reference 'ch_1'
 \set message_id '<1@shop.example>'
 \set id '1'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
 UPDATE rowcall.sent_emails
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), message_id = :'message_id'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
+    AND EXISTS (SELECT FROM held)
 RETURNING *;
 ROLLBACK;
 
@@ -2097,15 +2113,23 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[sent_reports].insert
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set user_id '1'
 \set week_start_date '2026-01-05'
 \set content_hash '9f86d081884c7d659a2feaa0c55ad015'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
-INSERT INTO rowcall.sent_reports (user_id, week_start_date, content_hash, run_id, lease_no) VALUES (:'user_id', :'week_start_date', :'content_hash', :'run_id', :'lease_no')
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
+INSERT INTO rowcall.sent_reports (user_id, week_start_date, content_hash, run_id, lease_no)
+SELECT :'user_id', :'week_start_date', :'content_hash', :'run_id', :'lease_no' FROM held
 ON CONFLICT (user_id, week_start_date) DO NOTHING
-RETURNING *;
+RETURNING *, EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'database' AND subject_id IS NULL) AS was_restored;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[sent_reports].find
@@ -2133,15 +2157,23 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[sent_reports].apply
-\set reference 'ch_1'
-\set id '1'
 \set run_id '1'
 \set lease_no '1'
+\set worker 'worker-1'
+\set reference 'ch_1'
+\set id '1'
 BEGIN;
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
 UPDATE rowcall.sent_reports
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
+    AND EXISTS (SELECT FROM held)
 RETURNING *;
 ROLLBACK;
 
@@ -2159,17 +2191,25 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[payments].insert
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set idempotency_key 'welcome:1'
 \set invoice_id '1'
 \set amount_minor '1250'
 \set currency 'EUR'
 \set content_hash '9f86d081884c7d659a2feaa0c55ad015'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
-INSERT INTO rowcall.payments (idempotency_key, invoice_id, amount_minor, currency, content_hash, run_id, lease_no) VALUES (:'idempotency_key', :'invoice_id', :'amount_minor', :'currency', :'content_hash', :'run_id', :'lease_no')
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
+INSERT INTO rowcall.payments (idempotency_key, invoice_id, amount_minor, currency, content_hash, run_id, lease_no)
+SELECT :'idempotency_key', :'invoice_id', :'amount_minor', :'currency', :'content_hash', :'run_id', :'lease_no' FROM held
 ON CONFLICT (idempotency_key) DO NOTHING
-RETURNING *;
+RETURNING *, EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'database' AND subject_id IS NULL) AS was_restored;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[payments].find
@@ -2196,15 +2236,23 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[payments].apply
-\set reference 'ch_1'
-\set id '1'
 \set run_id '1'
 \set lease_no '1'
+\set worker 'worker-1'
+\set reference 'ch_1'
+\set id '1'
 BEGIN;
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
 UPDATE rowcall.payments
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
+    AND EXISTS (SELECT FROM held)
 RETURNING *;
 ROLLBACK;
 
@@ -2222,15 +2270,23 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[delivered_webhooks].insert
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set event_id 'invoice-1-paid'
 \set url 'https://shop.example/hook'
 \set content_hash '9f86d081884c7d659a2feaa0c55ad015'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
-INSERT INTO rowcall.delivered_webhooks (event_id, url, content_hash, run_id, lease_no) VALUES (:'event_id', :'url', :'content_hash', :'run_id', :'lease_no')
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
+INSERT INTO rowcall.delivered_webhooks (event_id, url, content_hash, run_id, lease_no)
+SELECT :'event_id', :'url', :'content_hash', :'run_id', :'lease_no' FROM held
 ON CONFLICT (event_id) DO NOTHING
-RETURNING *;
+RETURNING *, EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'database' AND subject_id IS NULL) AS was_restored;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[delivered_webhooks].find
@@ -2257,16 +2313,24 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[delivered_webhooks].apply
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set reference 'ch_1'
 \set response_status '200'
 \set id '1'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
 UPDATE rowcall.delivered_webhooks
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), response_status = :'response_status'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
+    AND EXISTS (SELECT FROM held)
 RETURNING *;
 ROLLBACK;
 
@@ -2284,16 +2348,24 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[generated_files].insert
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set type 'sales'
 \set date '2026-01-05'
 \set key 'welcome:1'
 \set content_hash '9f86d081884c7d659a2feaa0c55ad015'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
-INSERT INTO rowcall.generated_files (type, date, key, content_hash, run_id, lease_no) VALUES (:'type', :'date', :'key', :'content_hash', :'run_id', :'lease_no')
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
+INSERT INTO rowcall.generated_files (type, date, key, content_hash, run_id, lease_no)
+SELECT :'type', :'date', :'key', :'content_hash', :'run_id', :'lease_no' FROM held
 ON CONFLICT (type, date, key) DO NOTHING
-RETURNING *;
+RETURNING *, EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'database' AND subject_id IS NULL) AS was_restored;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[generated_files].find
@@ -2322,18 +2394,26 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[generated_files].apply
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set reference 'ch_1'
 \set path 'reports/1.pdf'
 \set sha256 '9f86d081884c7d659a2feaa0c55ad015'
 \set size_bytes '1024'
 \set id '1'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
 UPDATE rowcall.generated_files
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now(), path = :'path', sha256 = :'sha256', size_bytes = :'size_bytes'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
+    AND EXISTS (SELECT FROM held)
 RETURNING *;
 ROLLBACK;
 
@@ -2351,15 +2431,23 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[other_effects].insert
+\set run_id '1'
+\set lease_no '1'
+\set worker 'worker-1'
 \set kind 'sms'
 \set key 'welcome:1'
 \set content_hash '9f86d081884c7d659a2feaa0c55ad015'
-\set run_id '1'
-\set lease_no '1'
 BEGIN;
-INSERT INTO rowcall.other_effects (kind, key, content_hash, run_id, lease_no) VALUES (:'kind', :'key', :'content_hash', :'run_id', :'lease_no')
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
+INSERT INTO rowcall.other_effects (kind, key, content_hash, run_id, lease_no)
+SELECT :'kind', :'key', :'content_hash', :'run_id', :'lease_no' FROM held
 ON CONFLICT (kind, key) DO NOTHING
-RETURNING *;
+RETURNING *, EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'database' AND subject_id IS NULL) AS was_restored;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[other_effects].find
@@ -2387,15 +2475,23 @@ RETURNING *;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[other_effects].apply
-\set reference 'ch_1'
-\set id '1'
 \set run_id '1'
 \set lease_no '1'
+\set worker 'worker-1'
+\set reference 'ch_1'
+\set id '1'
 BEGIN;
+WITH held AS MATERIALIZED (
+SELECT id FROM rowcall.job_runs
+WHERE id = :'run_id' AND lease_no = :'lease_no' AND locked_by = :'worker'
+    AND status IN ('running')
+FOR SHARE
+)
 UPDATE rowcall.other_effects
 SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalog.now(),
     updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
+    AND EXISTS (SELECT FROM held)
 RETURNING *;
 ROLLBACK;
 
