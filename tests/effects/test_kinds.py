@@ -22,15 +22,7 @@ REPORT, FILE = KINDS["sent_reports"], KINDS["generated_files"]
 def performed(connection: PgConnection, lease: Lease, kind: effects.Kind, perform: Any) -> Effect:
     asked: Perform = perform
     return perform_once(
-        lease,
-        lambda: nullcontext(connection),
-        lambda: nullcontext(connection),
-        lambda: None,
-        kind,
-        KEYS[kind.name],
-        CONTENT,
-        asked,
-        horizon=60,
+        lease, lambda: nullcontext(connection), lambda: None, kind, KEYS[kind.name], CONTENT, asked, horizon=60
     )
 
 
@@ -162,14 +154,6 @@ def test_an_effect_of_the_runs_own_transaction_is_not_performed(connection: PgCo
     audit = EffectKind("audits", policy="with_the_run")
     with pytest.raises(EffectInvalid, match=r"audits has the policy with_the_run: write it with run.record\(\)"):
         perform_once(
-            lease,
-            lambda: nullcontext(connection),
-            lambda: nullcontext(connection),
-            lambda: None,
-            audit,
-            {"key": "1"},
-            {},
-            lambda _: None,
-            horizon=60,
+            lease, lambda: nullcontext(connection), lambda: None, audit, {"key": "1"}, {}, lambda _: None, horizon=60
         )
     assert effects.record(connection, lease, audit, {"key": "1"}, {})

@@ -16,13 +16,12 @@ from rowcall.access.audit import Operator
 from rowcall.base import database, logs
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import CommitUnconfirmed
-from rowcall.base.watched import Answers, InternalConnection, WatchedConnection
+from rowcall.base.watched import InternalConnection, WatchedConnection
 from rowcall.effects import KINDS, Effect
 from rowcall.queue import Lease
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
-from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import perform_once
 from tests.support.processes import rowcall
 from tests.support.rows import WORKER, run_in
@@ -162,7 +161,6 @@ def test_an_effect_is_performed_only_when_its_intent_is_confirmed_and_then_once(
     with database.transaction(primary.url) as connection:
         run = run_in(connection, Status.RUNNING)
     lease = Lease(WORKER, run["id"], run["lease_no"])
-    connections = Connections(primary.url, Answers())
     cancelled_before: list[int] = []
 
     def send(_: Effect) -> str:
@@ -172,8 +170,7 @@ def test_an_effect_is_performed_only_when_its_intent_is_confirmed_and_then_once(
     with primary.waiting(cancels=2):
         effect = perform_once(
             lease,
-            connections.internal_transaction,
-            connections.internal_statement,
+            lambda: database.internal_transaction(primary.url),
             lambda: None,
             KINDS["sent_emails"],
             {"idempotency_key": "welcome:1"},
@@ -187,7 +184,6 @@ def test_an_effect_is_performed_only_when_its_intent_is_confirmed_and_then_once(
 def test_an_effects_record_that_is_not_confirmed_is_made_again(primary: Primary) -> None:
     with database.transaction(primary.url) as connection:
         run = run_in(connection, Status.RUNNING)
-    connections = Connections(primary.url, Answers())
     sent: list[Effect] = []
     waiting = primary.waiting(cancels=2)
 
@@ -199,8 +195,7 @@ def test_an_effects_record_that_is_not_confirmed_is_made_again(primary: Primary)
     try:
         effect = perform_once(
             Lease(WORKER, run["id"], run["lease_no"]),
-            connections.internal_transaction,
-            connections.internal_statement,
+            lambda: database.internal_transaction(primary.url),
             lambda: None,
             KINDS["sent_emails"],
             {"idempotency_key": "welcome:2"},

@@ -14,7 +14,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
-from rowcall.base.database import SHOW_WARNINGS, committed, confirmed
+from rowcall.base.database import committed
 from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, answered, patient_prologue
 
 if TYPE_CHECKING:
@@ -71,15 +71,6 @@ class Connections:
         """Open a transaction for Rowcall's own statements only."""
         with self._borrowed(INTERNAL) as connection, committed(connection):
             yield connection
-
-    @contextmanager
-    def internal_statement(self) -> Iterator[WatchedConnection]:
-        """Like internal_transaction, for one statement, which commits itself: one round trip instead of three."""
-        with self._borrowed(INTERNAL + SHOW_WARNINGS) as connection:
-            connection.autocommit = True
-            with confirmed(connection):
-                yield connection
-            connection.autocommit = False
 
     @contextmanager
     def _borrowed(self, prologue: str | None) -> Iterator[WatchedConnection]:

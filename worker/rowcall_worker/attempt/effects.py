@@ -48,7 +48,6 @@ LONGEST_PAUSE_SECONDS = 2.0
 def perform_once(
     lease: Lease,
     transaction: Transaction,
-    statement: Transaction,
     check_lease: Callable[[], None],
     kind: Kind,
     key: Mapping[str, Any],
@@ -60,29 +59,18 @@ def perform_once(
 ) -> Effect:
     """Perform an effect unless it has already happened; return it as recorded, now or earlier.
 
-    Each `transaction` is short, and none is open during the external call; `statement` is one of a single statement.
+    Each `transaction` is short, and none is open during the external call.
     """
     attributes = {"rowcall.effect.kind": kind.name, "rowcall.effect.policy": str(kind.policy)}
     with tracing.span(f"effect {kind.name}", "CLIENT", attributes=attributes) as span:
         return _perform_once(
-            lease,
-            transaction,
-            statement,
-            check_lease,
-            kind,
-            key,
-            content,
-            perform,
-            details=details,
-            horizon=horizon,
-            span=span,
+            lease, transaction, check_lease, kind, key, content, perform, details=details, horizon=horizon, span=span
         )
 
 
 def _perform_once(
     lease: Lease,
     transaction: Transaction,
-    statement: Transaction,
     check_lease: Callable[[], None],
     kind: Kind,
     key: Mapping[str, Any],
@@ -118,7 +106,7 @@ def _perform_once(
     reference, learned, wrong = _reference_and_columns(kind, answer)
     try:
         recorded = until_recorded(
-            statement, check_lease, lambda connection: effects.applied(connection, lease, effect, reference, learned)
+            transaction, check_lease, lambda connection: effects.applied(connection, lease, effect, reference, learned)
         )
     except LeaseLost as lost:
         # The effect happened and is in no table: the operator needs the reference to find it.
