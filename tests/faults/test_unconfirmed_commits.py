@@ -16,12 +16,13 @@ from rowcall.access.audit import Operator
 from rowcall.base import database, logs
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import CommitUnconfirmed
-from rowcall.base.watched import InternalConnection, WatchedConnection
+from rowcall.base.watched import Answers, InternalConnection, WatchedConnection
 from rowcall.effects import KINDS, Effect
 from rowcall.queue import Lease
 from rowcall.status import Status
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
+from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.effects import perform_once
 from tests.support.processes import rowcall
 from tests.support.rows import WORKER, run_in
@@ -206,3 +207,28 @@ def test_an_effects_record_that_is_not_confirmed_is_made_again(primary: Primary)
     finally:
         waiting.__exit__(None, None, None)
     assert (effect.state, len(sent), primary.cancelled) == ("applied", 1, 2)
+
+
+WARNS = """
+CREATE FUNCTION public.warn() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''noticed''; RETURN NEW; END';
+CREATE TRIGGER warns BEFORE INSERT OR UPDATE ON rowcall.sent_emails FOR EACH ROW EXECUTE FUNCTION public.warn()
+"""
+
+
+def test_a_warning_of_a_statement_leaves_its_commit_confirmed(fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        fetch_all(connection, WARNS)
+        run = run_in(connection, Status.RUNNING)
+    connections = Connections(fresh_url, Answers())
+    checks = iter(range(3))  # with each further try, the lease is checked again
+    effect = perform_once(
+        Lease(WORKER, run["id"], run["lease_no"]),
+        connections.internal_transaction,
+        lambda: None if next(checks, None) is not None else pytest.fail("it tries again"),
+        KINDS["sent_emails"],
+        {"idempotency_key": "welcome:1"},
+        {"subject": "Hello"},
+        lambda _: "250 queued",
+        horizon=60,
+    )
+    assert effect.state == "applied"

@@ -48,8 +48,7 @@ class InFlight:
         self.wake_ups = WakeUps()
         self._lock = threading.Lock()
         self.reserved, self._leaving = 0, 0
-        self._pace = Pace()
-        self._written_at = elapsed()
+        self._pace, self._written_at = Pace(), elapsed()
         # Runs were unclaimed: claim nothing ahead until a slot is free.
         self._returned = False
         # Whether the scheduler of `once` still makes runs due: until it has finished, no look shows that all is quiet.
