@@ -19,9 +19,10 @@ from tests.support.processes import wait_until
 FINISHED = """
 INSERT INTO rowcall.job_runs (job_type, status, attempts, lease_no, created_at, started_at, finished_at)
 SELECT 'shop_nothing', 'succeeded', 1, 1, at, at, at FROM (
-    SELECT now() - interval '1 day' + number * interval '1 microsecond' AS at FROM generate_series(1, 1000000) AS number
+    SELECT now() - interval '1 day' + number * interval '1 microsecond' AS at FROM generate_series(1, {count}) AS number
 ) AS finished
 """
+MILLION = FINISHED.format(count=1_000_000)
 
 WORKERS_BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'rowcall worker%'"
 WAL = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint"
@@ -44,9 +45,9 @@ Measured = Callable[[], Cost]
 def costs(bench: Bench) -> Iterator[tuple[str, Measured]]:
     """Yield each measurement with its name."""
     yield f"drain {DRAINED:,} runs, bare loop", lambda: _bare(bench)
-    yield f"drain {DRAINED:,} runs, worker", lambda: drained_by_worker(bench)
-    yield "the same with 1,000,000 finished runs, bare loop", lambda: _bare(bench, FINISHED)
-    yield "the same with 1,000,000 finished runs, worker", lambda: drained_by_worker(bench, FINISHED)
+    yield f"drain {DRAINED:,} runs, worker", lambda: _worker(bench)
+    yield "the same with 1,000,000 finished runs, bare loop", lambda: _bare(bench, MILLION)
+    yield "the same with 1,000,000 finished runs, worker", lambda: _worker(bench, MILLION)
     singly, together = f"enqueue {ONE_BY_ONE:,} runs one by one", f"enqueue {AT_ONCE:,} runs in one call"
     yield f"{singly}, bare insert", lambda: _inserted(bench, ONE_BY_ONE, bare.insert_one_by_one)
     yield singly, lambda: _inserted(bench, ONE_BY_ONE, one_by_one)
@@ -79,17 +80,17 @@ def payloads(count: int) -> list[dict[str, int]]:
 def _bare(bench: Bench, before: str = "") -> Cost:
     bench.fill(DRAINED, before)
     with closing(bench.connect()) as connection:
-        return _in_process(connection, DRAINED, lambda: bare.drain(connection))
+        return in_process(connection, DRAINED, lambda: bare.drain(connection))
 
 
 def _inserted(bench: Bench, count: int, insert: Callable[[PgConnection, int], None]) -> Cost:
     bench.fill(0)
     with closing(bench.connect()) as connection:
         insert(connection, 1)  # so that nothing is loaded or compiled for the first time
-        return _in_process(connection, count, lambda: insert(connection, count))
+        return in_process(connection, count, lambda: insert(connection, count))
 
 
-def _in_process(connection: PgConnection, count: int, work: Callable[[], object]) -> Cost:
+def in_process(connection: PgConnection, count: int, work: Callable[[], object]) -> Cost:
     """Measure work of this process on one connection."""
     wal = fetch_value(connection, WAL)
     server, program = cpu_seconds([connection.info.backend_pid]), time.process_time()
@@ -99,7 +100,7 @@ def _in_process(connection: PgConnection, count: int, work: Callable[[], object]
     return _each(count, program, server, fetch_value(connection, WAL) - wal)
 
 
-def drained_by_worker(bench: Bench, before: str = "") -> Cost:
+def _worker(bench: Bench, before: str = "") -> Cost:
     """Measure a worker process from its first claim until nothing is left."""
     bench.fill(DRAINED, before)
     with closing(bench.connect()) as connection:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 
 import click
 
@@ -12,11 +14,12 @@ from rowcall.base.database import PgConnection, connect_internal, fetch_all
 from rowcall.definitions import Resting, tick
 from rowcall.job_types import catalogue
 from rowcall.queue.claims.exchange import exchange
-from rowcall.queue.claims.lanes import find_lanes
 from rowcall.queue.claims.request import ClaimRequest
-from rowcall.queue.finish import Done
+from rowcall.queue.finish import Done, succeed
 from rowcall.queue.lease import Lease
-from tests.bench.costs import cpu_seconds
+from rowcall_worker.runtime.claims.lanes import Lanes
+from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
+from tests.bench.costs import FINISHED, in_process
 from tests.bench.measures import Bench
 
 RUNS = 50_000
@@ -24,10 +27,6 @@ AT_ONCE = 500
 TICKS = 200
 WORKER = "bench"
 
-FINISHED = """
-INSERT INTO rowcall.job_runs (job_type, status, attempts, lease_no, created_at, started_at, finished_at)
-SELECT 'shop_nothing', 'succeeded', 1, 1, now(), now(), now() FROM generate_series(1, {count})
-"""
 FUTURE = """
 INSERT INTO rowcall.job_runs (job_type, run_at)
 SELECT 'shop_nothing', now() + interval '1 day' FROM generate_series(1, {count})
@@ -84,21 +83,23 @@ def _drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types:
         fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
     leases = {"shop_nothing": 60.0, **{f"other_{number}": 60.0 for number in range(types - 1)}}
     with _internal(bench) as connection:
-        return _cost(connection, RUNS, lambda: _drain(connection, leases))
+        return in_process(connection, RUNS, lambda: _drain(connection, leases)).server
 
 
 def _drain(connection: PgConnection, leases: dict[str, float]) -> None:
-    request = ClaimRequest(leases, AT_ONCE, lanes=find_lanes(connection))
+    lanes = Lanes()
+    sweeper = Sweeper(INTERVAL_SECONDS, lanes)
+    request = ClaimRequest(leases, AT_ONCE)
     finished: list[Done] = []
     done = 0
     while done < RUNS:
-        result = exchange(connection, WORKER, finished, request)
+        sweeper.sweep(connection, request)
+        visits = lanes.visits()
+        result = exchange(connection, WORKER, finished, replace(request, lanes=visits))
+        lanes.claimed(visits, result, full=len(result.claimed) == AT_ONCE)
         finished = [Done(Lease(WORKER, run.run_id, run.lease_no), None) for run in result.claimed]
         done += len(finished)
-        # As a worker does, which visits 64 lanes at a time, the ones that have something due.
-        lanes = find_lanes(connection) if len(finished) < AT_ONCE else request.lanes
-        request = ClaimRequest(leases, AT_ONCE, lanes=lanes)
-    exchange(connection, WORKER, finished, ClaimRequest(leases, 0, lanes=()))
+    succeed(connection, finished)
 
 
 def _enqueued(bench: Bench, before: str) -> float:
@@ -106,7 +107,8 @@ def _enqueued(bench: Bench, before: str) -> float:
     with closing(bench.connect()) as connection:
         payloads = [{"order_id": number} for number in range(RUNS)]
         keys = [f"order-{number}" for number in range(RUNS)]
-        return _cost(connection, RUNS, lambda: queue.enqueue_many(connection, "shop_nothing", payloads, keys=keys))
+        insert = partial(queue.enqueue_many, connection, "shop_nothing", payloads, keys=keys)
+        return in_process(connection, RUNS, insert).server
 
 
 def _ticked(bench: Bench, before: str) -> float:
@@ -114,19 +116,15 @@ def _ticked(bench: Bench, before: str) -> float:
     with closing(bench.connect()) as connection:
         fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_definitions")
     with _internal(bench) as connection:
-        return _cost(
-            connection, TICKS, lambda: [tick(connection, WORKER, catalogue(), 10, Resting()) for _ in range(TICKS)]
-        )
+        return in_process(connection, TICKS, lambda: _tick(connection)).server
+
+
+def _tick(connection: PgConnection) -> None:
+    for _ in range(TICKS):
+        tick(connection, WORKER, catalogue(), 10, Resting())
 
 
 def _internal(bench: Bench) -> closing[PgConnection]:
     connection = connect_internal(bench.url, "rowcall bench")
     connection.autocommit = True
     return closing(connection)
-
-
-def _cost(connection: PgConnection, count: int, work: Callable[[], object]) -> float:
-    pids = [connection.info.backend_pid]
-    before = cpu_seconds(pids)
-    work()
-    return (cpu_seconds(pids) - before) / count * 1e6

@@ -17,6 +17,7 @@ from rowcall.base.child_processes import own_command
 from rowcall.local_postgres.server import open_server
 from rowcall.testing.server import UNSAFE_AND_FAST
 from rowcall_migrations.migrate import migrate
+from tests.bench.costs import FINISHED
 from tests.support.processes import rowcall, running, wait_until
 from tests.support.shop import Shop
 
@@ -78,16 +79,12 @@ def test_a_finished_run_writes_little_log(quiet_shop: Shop) -> None:
     assert cost <= 1400
 
 
-FINISHED = """
-INSERT INTO rowcall.job_runs (job_type, status, attempts, lease_no, started_at, finished_at)
-SELECT 'noop', 'succeeded', 1, 1, now(), now() FROM generate_series(1, %(count)s)
-"""
 BLOCKS = "SELECT blks_hit + blks_read AS touched FROM pg_stat_database WHERE datname = current_database()"
 
 
 def test_a_run_touches_as_many_blocks_beside_a_million_finished_ones(quiet_shop: Shop) -> None:
     def blocks_beside(more: int) -> float:
-        quiet_shop.sql(FINISHED, count=more)
+        quiet_shop.sql(FINISHED.format(count=more))
         with database.transaction(quiet_shop.url) as connection:
             queue.enqueue_many(connection, "noop", [{"number": number} for number in range(RUNS)])
         quiet_shop.sql("VACUUM ANALYZE rowcall.job_runs")
@@ -113,6 +110,7 @@ def test_worker_once_with_nothing_due_asks_little(environment: dict[str, str], t
         written = len(_log(tmp_path))
         assert "claimed 0" in rowcall(shop.environment, "worker", "once").stdout
         log = _log(tmp_path)[written:]
+    # Measured: 5 connections, and 24 to 28 statements.
     assert 1 <= len(CONNECTION.findall(log)) <= 5
     assert 1 <= len(STATEMENT.findall(log)) <= 36
 
@@ -129,11 +127,12 @@ def test_worker_once_with_nothing_due_takes_little_more_time_than_its_imports(sh
         after = os.times()
         return after.children_user + after.children_system - before.children_user - before.children_system
 
-    once = own_command("worker", "once")
-    cpu_seconds(*once)  # so that everything is compiled
-    imports = cpu_seconds(sys.executable, "-c", "import psycopg2, click, marshmallow")
-    # Measured: 1.8 times.  SQLAlchemy or Flask among the imports would make it 4.
-    assert cpu_seconds(*once) <= 3 * imports
+    once = tuple(own_command("worker", "once"))
+    imports = (sys.executable, "-c", "import psycopg2, click, marshmallow")
+    # The least of several, because a busy machine only makes it more.
+    least = {command: min(cpu_seconds(*command) for _ in range(5)) for command in (once, imports)}
+    # Measured: 2.4 to 2.7 times; with Flask among the imports 3.1 to 3.4, with SQLAlchemy 3.9 to 4.8.
+    assert least[once] <= 3 * least[imports]
 
 
 TRANSACTIONS = """
@@ -150,7 +149,8 @@ def test_an_idle_worker_asks_little(shop: Shop) -> None:
         asleep = "SELECT FROM rowcall.workers WHERE sleeps_until > now()"
         wait_until(lambda: shop.sql(asleep), "the worker sleeps")
         began = shop.sql(TRANSACTIONS)[0]
-        wait_until(lambda: shop.sql(TRANSACTIONS)[0]["at"] >= began["at"] + 10, "the worker was idle for 10 seconds")
+        shop.sql("SELECT pg_sleep(20)")  # not a loop here, whose own transactions would count
         ended = shop.sql(TRANSACTIONS)[0]
-    # Measured: 490 with the default settings; a busy machine only makes it fewer.
-    assert ended["commits"] - began["commits"] >= 1
+    each_minute = (ended["commits"] - began["commits"]) / (ended["at"] - began["at"]) * 60
+    # Measured: 500 with the default settings.  A busy machine only makes it fewer.
+    assert 1 <= each_minute <= 600

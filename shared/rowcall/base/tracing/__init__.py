@@ -51,7 +51,7 @@ class Span:
             self._span.set_status(_trace().StatusCode.ERROR, redacted(message))
 
 
-# Stands for every span of a process that makes none: a generator for each enqueue would cost more than its SQL's text.
+# What `span` returns in a process that makes no spans.  One object for all, because each enqueue and attempt asks.
 NO_SPAN = nullcontext(Span())
 
 
