@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import psycopg2
+import psycopg2.extras
 import pytest
 import sqlalchemy
 from marshmallow import Schema, fields
@@ -40,6 +41,17 @@ TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 def on_psycopg2(url: str) -> Any:
     return psycopg2.connect(url)
+
+
+class OwnCursors(psycopg2.extensions.connection):
+    """A connection that makes cursors of its own kind, whatever kind is asked for."""
+
+    def cursor(self, *names: Any, **_: Any) -> Any:
+        return super().cursor(*names, cursor_factory=psycopg2.extras.RealDictCursor)
+
+
+def with_own_cursors(url: str) -> Any:
+    return psycopg2.connect(url, connection_factory=OwnCursors)
 
 
 def on_psycopg(url: str) -> Any:
@@ -76,7 +88,7 @@ def scoped_session_on_psycopg(url: str) -> Any:
     return scoped_session(sessionmaker(_engine(url, "psycopg")))
 
 
-KINDS = [on_psycopg2, on_psycopg, as_tuples, as_values]
+KINDS = [on_psycopg2, with_own_cursors, on_psycopg, as_tuples, as_values]
 KINDS += [alchemy_on_psycopg2, alchemy_on_psycopg, session_on_psycopg, scoped_session_on_psycopg]
 
 

@@ -151,8 +151,8 @@ def confirmed(connection: PgConnection) -> Iterator[None]:
 def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> list[Row]:
     """Run one statement and return its rows, or an empty list if it returns none."""
     if isinstance(connection, PgConnection):
-        # Not the connection's own class of cursors, which an app may have set, nor RealDictCursor, which is slower.
-        with connection.cursor(cursor_factory=psycopg2.extensions.cursor) as cursor:
+        # Not connection.cursor(), which returns what the app wants: the statement would run, and its rows be misread.
+        with psycopg2.extensions.cursor(connection) as cursor:
             _execute(cursor, connection, sql, parameters)
             if cursor.description is None:
                 return []
@@ -227,7 +227,7 @@ def fetch_one(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
 def fetch_value(connection: Connection, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
     """Run a statement and return the first column of its first row, or None."""
     if isinstance(connection, PgConnection):
-        with connection.cursor(cursor_factory=psycopg2.extensions.cursor) as cursor:
+        with psycopg2.extensions.cursor(connection) as cursor:
             _execute(cursor, connection, sql, parameters)
             first = cursor.fetchone() if cursor.description else None
             return first[0] if first else None
