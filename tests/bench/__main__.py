@@ -48,11 +48,11 @@ SAMPLES = 20
 
 @click.command()
 @click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
-@click.option("--part", type=click.Choice(["all", *PARTS]), default="all", help="What to measure.")
+@click.option("--part", type=click.Choice(["all", *PARTS]), default="all", show_default=True, help="What to measure.")
 @click.option("--minutes", default=30.0, show_default=True, help="How long the soak takes.")
 @click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")
 def main(runs: int, part: str, minutes: float, rate: int) -> None:
-    """Measure what a run costs (costs), how fast Rowcall is beside bare SQL (speed), and what API and page read of
+    """Measure what a run costs (costs), how fast Rowcall is beside plain SQL (speed), and what API and page read of
     large tables (plans), how costs grow (growth), or what a steady load makes grow (soak, which `all` leaves out)."""
     if part == "soak":
         with bench_server() as bench:

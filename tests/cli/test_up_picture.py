@@ -153,3 +153,8 @@ def test_a_port_that_was_not_the_usual_one_is_explained_under_the_api() -> None:
     [api] = [number for number, line in enumerate(lines) if " API " in line]
     assert lines[api + 1].strip() == moved
     assert lines[api + 1].index("not") == lines[api].index("17.2")
+
+
+@pytest.mark.parametrize("app", ["rowcall_example", "store"])
+def test_another_terminal_needs_the_app_whichever_it_is(app: str) -> None:
+    assert replace(RUNNING, app=app).before == [f"export ROWCALL_APP={app}"]

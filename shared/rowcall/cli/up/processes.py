@@ -31,7 +31,7 @@ from rowcall.base.listeners import listen, url_of
 from rowcall.base.settings import Settings
 from rowcall.cli.up.alone import note_api
 from rowcall.cli.up.children import POLL_SECONDS, Child, check_all, start_child, stop_children
-from rowcall.cli.up.demo import EXAMPLE, Asked, Demo, asked, prepared, program, refuse_other_app
+from rowcall.cli.up.demo import Asked, Demo, asked, prepared, program, refuse_other_app
 from rowcall.cli.up.reports import API, POSTGRES, WORKER, Reports
 from rowcall.cli.up.secret_files import read_private, write_private
 from rowcall.cli.up.stop import listen_to_signals
@@ -78,7 +78,8 @@ class Running:
     demo: Asked | None
     children: Sequence[Child]
     moved: str | None = None
-    is_example: bool = False
+    # The value of ROWCALL_APP, which another terminal may not have.
+    app: str = ""
 
     @property
     def link(self) -> str:
@@ -90,7 +91,7 @@ class Running:
         """What to type in a new terminal before the first command."""
         # Not the URL itself, because it may contain a password.
         url = ["export DATABASE_URL=...     # as in this terminal"] if self.queue else []
-        return [*url, *([f"export ROWCALL_APP={EXAMPLE}"] if self.is_example else [])]
+        return [*url, *([f"export ROWCALL_APP={shlex.quote(self.app)}"] if self.app else [])]
 
     @property
     def first_step(self) -> str:
@@ -141,7 +142,7 @@ def up(settings: Settings, port: int | None, reports: Reports, is_example: bool)
         run = first_run(settings, url, children, own)
         reports.started(WORKER)
         shown = _show(settings, url, demo, children) if demo else None
-        yield Running(api, page, url, version, key, own, run, shown, children, moved, is_example)
+        yield Running(api, page, url, version, key, own, run, shown, children, moved, os.environ.get("ROWCALL_APP", ""))
 
 
 def _migrate(settings: Settings, url: str, reports: Reports, is_example: bool) -> None:
