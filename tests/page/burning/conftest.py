@@ -41,6 +41,16 @@ SELECT id, 1, 1, CASE WHEN status = 'dead' THEN 'give up' ELSE 'fail' END, 'w', 
 FROM (TABLE ended UNION ALL TABLE waiting) AS run(id, status, moment) WHERE status IN ('dead', 'failed')
 """
 
+# What autovacuum reads would be counted too.
+NO_AUTOVACUUM = """
+DO $$ BEGIN
+    EXECUTE (
+        SELECT string_agg(format('ALTER TABLE %s SET (autovacuum_enabled = off)', oid::regclass), ';')
+        FROM pg_class WHERE relnamespace = 'rowcall'::regnamespace AND relkind = 'r'
+    );
+END $$
+"""
+
 
 @pytest.fixture(scope="module")
 def visit(browse: Browse) -> Visit:
@@ -52,6 +62,7 @@ def visit(browse: Browse) -> Visit:
 def filled(module_url: str) -> Filled:
     """Insert something of everything, and a few more runs."""
     with database.transaction(module_url) as connection:
+        fetch_all(connection, NO_AUTOVACUUM)
         filled = fill(connection)
         add_runs(connection, 0, SOME)
     return filled
