@@ -13,16 +13,20 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.errors import AmbiguousEffect, DeclarationError, EffectInvalid, Permanent, Retry
 from rowcall.effects import KINDS, Decision, Effect
 from rowcall.queue import Lease
-from rowcall_worker.attempt.effects import Perform, perform_once
+from rowcall_worker.attempt.effects import Perform, Transaction, perform_once
 from tests.effects.attempts import CONTENT, KEYS, MAIL, REFUND, SMS, WEBHOOK, begun, next_attempt, stored
 
 REPORT, FILE = KINDS["sent_reports"], KINDS["generated_files"]
 
 
+def within(connection: PgConnection) -> Transaction:
+    return lambda: nullcontext(connection)
+
+
 def performed(connection: PgConnection, lease: Lease, kind: effects.Kind, perform: Any) -> Effect:
     asked: Perform = perform
     return perform_once(
-        lease, lambda: nullcontext(connection), lambda: None, kind, KEYS[kind.name], CONTENT, asked, horizon=60
+        lease, within(connection), within(connection), lambda: None, kind, KEYS[kind.name], CONTENT, asked, horizon=60
     )
 
 
@@ -154,6 +158,14 @@ def test_an_effect_of_the_runs_own_transaction_is_not_performed(connection: PgCo
     audit = EffectKind("audits", policy="with_the_run")
     with pytest.raises(EffectInvalid, match=r"audits has the policy with_the_run: write it with run.record\(\)"):
         perform_once(
-            lease, lambda: nullcontext(connection), lambda: None, audit, {"key": "1"}, {}, lambda _: None, horizon=60
+            lease,
+            within(connection),
+            within(connection),
+            lambda: None,
+            audit,
+            {"key": "1"},
+            {},
+            lambda _: None,
+            horizon=60,
         )
     assert effects.record(connection, lease, audit, {"key": "1"}, {})

@@ -53,7 +53,15 @@ class Attempt:
     def mail(self, perform: Perform) -> Effect:
         key = {"idempotency_key": f"welcome:{self.lease.run_id}"}
         return perform_once(
-            self.lease, self.transaction, self.check_lease, MAIL, key, {"subject": "Hello"}, perform, horizon=60
+            self.lease,
+            self.transaction,
+            self.transaction,
+            self.check_lease,
+            MAIL,
+            key,
+            {"subject": "Hello"},
+            perform,
+            horizon=60,
         )
 
     def mail_through_an_outage(self, perform: Perform) -> Future[Effect]:

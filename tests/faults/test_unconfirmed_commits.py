@@ -162,7 +162,7 @@ def test_an_effect_is_performed_only_when_its_intent_is_confirmed_and_then_once(
     with database.transaction(primary.url) as connection:
         run = run_in(connection, Status.RUNNING)
     lease = Lease(WORKER, run["id"], run["lease_no"])
-    cancelled_before: list[int] = []
+    connections, cancelled_before = Connections(primary.url, Answers()), list[int]()
 
     def send(_: Effect) -> str:
         cancelled_before.append(primary.cancelled)
@@ -171,7 +171,8 @@ def test_an_effect_is_performed_only_when_its_intent_is_confirmed_and_then_once(
     with primary.waiting(cancels=2):
         effect = perform_once(
             lease,
-            lambda: database.internal_transaction(primary.url),
+            connections.internal_transaction,
+            connections.internal_statement,
             lambda: None,
             KINDS["sent_emails"],
             {"idempotency_key": "welcome:1"},
@@ -185,7 +186,7 @@ def test_an_effect_is_performed_only_when_its_intent_is_confirmed_and_then_once(
 def test_an_effects_record_that_is_not_confirmed_is_made_again(primary: Primary) -> None:
     with database.transaction(primary.url) as connection:
         run = run_in(connection, Status.RUNNING)
-    sent: list[Effect] = []
+    connections, sent = Connections(primary.url, Answers()), list[Effect]()
     waiting = primary.waiting(cancels=2)
 
     def send(effect: Effect) -> str:
@@ -196,7 +197,8 @@ def test_an_effects_record_that_is_not_confirmed_is_made_again(primary: Primary)
     try:
         effect = perform_once(
             Lease(WORKER, run["id"], run["lease_no"]),
-            lambda: database.internal_transaction(primary.url),
+            connections.internal_transaction,
+            connections.internal_statement,
             lambda: None,
             KINDS["sent_emails"],
             {"idempotency_key": "welcome:2"},
@@ -230,6 +232,7 @@ def test_a_warning_of_a_statement_leaves_its_commit_confirmed(fresh_url: str) ->
     effect = perform_once(
         Lease(WORKER, run["id"], run["lease_no"]),
         connections.internal_transaction,
+        connections.internal_statement,
         check_lease,
         KINDS["sent_emails"],
         {"idempotency_key": "welcome:1"},

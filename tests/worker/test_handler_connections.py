@@ -14,8 +14,13 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_value
 from rowcall.base.outages import is_outage
 from rowcall.base.watched import Answers, WatchedConnection
+from rowcall.queue import Lease
+from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
+from rowcall_worker.attempt.effects import perform_once
+from tests.effects.attempts import SMS
 from tests.support.processes import from_a_fork, wait_until
+from tests.support.rows import WORKER, run_in
 from tests.support.silence import network
 
 HANDLERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rowcall handler' AND datname = %(name)s"
@@ -60,6 +65,31 @@ def test_rowcalls_own_statements_find_only_what_is_postgresqls_and_the_handlers_
     with connections.transaction() as connection:
         assert fetch_value(connection, "SHOW search_path") == its_own != "pg_catalog, pg_temp"
         assert fetch_value(connection, "SHOW lock_timeout") == "0"
+
+
+GONE = {"forgotten": "DEALLOCATE ALL", "altered": "ALTER TABLE rowcall.other_effects ADD COLUMN more text"}
+
+
+@pytest.mark.parametrize("gone", GONE.values(), ids=GONE.keys())
+def test_an_effect_is_recorded_with_a_plan_that_the_session_keeps_and_without_one_that_has_gone(
+    connections: Connections, fresh_url: str, gone: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        run = run_in(connection, Status.RUNNING)
+
+    def perform(key: str) -> str:
+        lease, key_columns = Lease(WORKER, run["id"], run["lease_no"]), {"key": key}
+        ways = connections.internal_transaction, connections.internal_statement
+        return perform_once(lease, *ways, lambda: None, SMS, key_columns, {}, lambda _: None, horizon=60).state
+
+    assert perform("1") == "applied"
+    with connections.internal_transaction() as connection:
+        assert fetch_value(connection, "SELECT count(*) FROM pg_prepared_statements") == 2
+        fetch_value(connection, gone)
+    assert [perform("2"), perform("3")] == ["applied"] * 2
+    with connections.transaction():
+        pass
+    assert perform("4") == "applied"
 
 
 def test_what_a_handler_sets_in_its_session_is_forgotten(connections: Connections) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from psycopg2.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
-from rowcall.base.database import PgConnection, fetch_tuples
-from rowcall.base.watched import InternalConnection
+from rowcall.base.database import Connection, PgConnection, Row, fetch_all, fetch_tuples
+from rowcall.base.watched import WatchedConnection
+
+Answer = TypeVar("Answer")
 
 # The SET LOCAL commands before the statement itself.
 SETTINGS = re.compile(r"(?:SET LOCAL [^;]+;\s*)*")
@@ -52,26 +54,39 @@ class Prepared:
 
 def fetch_prepared(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Run a statement in its own transaction; prepare it unless a pooler shares the session."""
+    return _run_prepared(fetch_tuples, connection, sql, parameters)
+
+
+def fetch_prepared_row(connection: Connection, sql: str, parameters: Mapping[str, Any]) -> Row | None:
+    """Run a statement and return its first row; prepare it if it is the first of an internal transaction."""
+    rows = _run_prepared(fetch_all, connection, sql, parameters)
+    return rows[0] if rows else None
+
+
+def _run_prepared(
+    fetch: Callable[..., Answer], connection: Connection, sql: str, parameters: Mapping[str, Any]
+) -> Answer:
     if not _keeps_plans(connection):
-        return fetch_tuples(connection, sql, parameters)
+        return fetch(connection, sql, parameters)
     prepared = Prepared.of(sql)
     text = prepared.again
     if prepared.name not in connection.plans:
         # Recorded before it is sent, because a statement stays prepared when its execution fails.
         text, connection.plans = prepared.first, connection.plans | {prepared.name}
     try:
-        return fetch_tuples(connection, text, parameters)
+        return fetch(connection, text, parameters)
     except PLAN_IS_GONE:
         connection.keeps_plans = False
-        return fetch_tuples(connection, sql, parameters)
+        connection.rollback()  # nothing but this statement, if the prologue has begun a transaction
+        return fetch(connection, sql, parameters)
 
 
-def _keeps_plans(connection: PgConnection) -> TypeGuard[InternalConnection]:
+def _keeps_plans(connection: Connection) -> TypeGuard[WatchedConnection]:
     """Return whether statements can stay prepared, because no pooler shares the session.
 
-    Not inside a transaction of several statements: a missing plan would abort it.
+    Not after another statement of a transaction: a missing plan would abort it.
     """
-    if not isinstance(connection, InternalConnection) or not connection.autocommit:
+    if not isinstance(connection, WatchedConnection) or connection.prologue is None or not connection.autocommit:
         return False
     if connection.info.transaction_status != TRANSACTION_STATUS_IDLE:
         return False

@@ -19,6 +19,7 @@ from typing import Any
 
 import psycopg2
 import psycopg2.extensions
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import Permanent
@@ -44,8 +45,9 @@ class WatchedConnection(psycopg2.extensions.connection):
     """A worker's connection; `waiting_since` tells a watching thread when its thread began to wait for an answer.
 
     With a prologue, only Rowcall's own statements run on it: each is watched, and each transaction begins with the
-    prologue.  The prologue is sent together with the first statement, so it costs no round trip.  Its settings end with
-    the transaction, so a pooler does not pass them on to the next client.  Without a prologue, the statements are a
+    prologue.  The prologue is sent together with the first statement, so it costs no round trip; nor does its BEGIN, if
+    it has one because the connection is in autocommit.  Its settings end with the transaction, so a pooler does not
+    pass them on to the next client.  Without a prologue, the statements are a
     handler's, and may take any time.
     """
 
@@ -57,6 +59,9 @@ class WatchedConnection(psycopg2.extensions.connection):
     # SQLAlchemy's engine for this connection and the typecasters that it registers, if a handler used SQLAlchemy.
     engine: object = None
     typecasters: Mapping[int, Any] = MappingProxyType({})
+    # Whether statements stay prepared in the session (None: not known yet), and the names of those that are prepared.
+    keeps_plans: bool | None = None
+    plans: frozenset[str] = frozenset()
 
     @contextmanager
     def until_the_block_ends(self) -> Iterator[None]:
@@ -71,13 +76,21 @@ class WatchedConnection(psycopg2.extensions.connection):
         """Commit, and mark the connection as waiting meanwhile."""
         self._refuse_within_the_block("commit")
         with answered(self):
-            super().commit()
+            self._end("COMMIT") if self._began_with_prologue() else super().commit()
 
     def rollback(self) -> None:
         """Roll back, and mark the connection as waiting meanwhile."""
         self._refuse_within_the_block("rollback")
         with answered(self):
-            super().rollback()
+            self._end("ROLLBACK") if self._began_with_prologue() else super().rollback()
+
+    def _began_with_prologue(self) -> bool:
+        """Return whether the prologue has begun a transaction of which the driver, in autocommit, knows nothing."""
+        return self.autocommit and self.info.transaction_status != TRANSACTION_STATUS_IDLE
+
+    def _end(self, how: str) -> None:
+        with psycopg2.extensions.cursor(self) as cursor:
+            cursor.execute(how)
 
     def _refuse_within_the_block(self, what: str) -> None:
         if self._ends_with_block:
@@ -101,9 +114,6 @@ class InternalConnection(WatchedConnection):
     """A connection on which only Rowcall's own statements run."""
 
     prologue = lock_limit(LOCK_SECONDS)
-    # Whether statements stay prepared in the session (None: not known yet), and the names of those that are prepared.
-    keeps_plans: bool | None = None
-    plans: frozenset[str] = frozenset()
 
 
 def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
@@ -17,6 +18,7 @@ from psycopg2 import DataError
 
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import Declined, EffectInvalid, GatewayError, LeaseLost
+from rowcall.base.prepared import fetch_prepared_row
 from rowcall.base.redaction import fit_to_keep
 from rowcall.effects.kinds import Effect, Kind, Policy, effect_of, kept_reference
 from rowcall.effects.restore import lost, may_have_happened, since
@@ -117,17 +119,20 @@ def applied(
     unknown = set(learned) - set(effect.kind.table.learned)
     if unknown:
         raise EffectInvalid(f"{effect.kind.name} has no column {min(unknown)!r} for what perform returned")
-    # An email's handler need not return the id that it sent.
-    learned = {"message_id": effect.message_id, **learned}
     parameters = {name: learned.get(name) for name in effect.kind.table.learned}
-    row = fetch_one(
+    if "message_id" in parameters and "message_id" not in learned:
+        parameters["message_id"] = effect.message_id  # the handler need not return the id that it sent
+    row = fetch_prepared_row(
         connection,
         STATEMENTS[effect.kind.table.name].apply,
         {**parameters, **lease._asdict(), "id": effect.id, "reference": kept_reference(reference)},
     )
     if row is None:
         raise LeaseLost(lease.run_id, lease.lease_no)
-    return effect_of(effect.kind, row, effect.again)
+    details = {**effect.details, **{name: row[name] for name in parameters}}
+    return replace(
+        effect, state="applied", reference=row["provider_reference"], applied_at=row["applied_at"], details=details
+    )
 
 
 def failed(connection: Connection, lease: Lease, effect: Effect, error: GatewayError, final: bool) -> bool:
@@ -181,7 +186,7 @@ def hold(connection: Connection, lease: Lease) -> None:
 def _insert(connection: Connection, lease: Lease, kind: Kind, values: Mapping[str, Any]) -> Row | None:
     """Insert the intent; return None if the key is taken."""
     try:
-        row = fetch_one(connection, STATEMENTS[kind.table.name].insert, {**values, **lease._asdict()})
+        row = fetch_prepared_row(connection, STATEMENTS[kind.table.name].insert, {**values, **lease._asdict()})
     except DataError as error:
         raise EffectInvalid(f"{kind.name} cannot store these values: {str(error).partition(chr(10))[0]}") from None
     if row is None:

@@ -66,7 +66,7 @@ SET state = 'applied', provider_reference = %(reference)s, applied_at = pg_catal
     updated_at = pg_catalog.now(){learned}
 WHERE id = %(id)s AND run_id = %(run_id)s AND lease_no = %(lease_no)s AND state IN ('intent', 'applied')
     AND EXISTS (SELECT FROM held)
-RETURNING *
+RETURNING {", ".join(("provider_reference", "applied_at", *table.learned))}
 """,
         # After a permanent refusal, the effect begins again as a new generation, with another key for the provider.
         settle=f"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import selectors
+import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
-from rowcall.base.database import committed
+from rowcall.base.database import SHOW_WARNINGS, committed, confirmed
 from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, answered, patient_prologue
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ LOCK_SECONDS = 5.0
 # A connection that was idle for longer is replaced: a firewall may have dropped it, and the next run would fail.
 IDLE_SECONDS = 30.0
 
-INTERNAL = patient_prologue(LOCK_SECONDS)
+# In autocommit, a statement of ours is a transaction of its own, and a prologue with BEGIN begins one of several; both
+# save the round trip of the driver's BEGIN.
+ALONE = patient_prologue(LOCK_SECONDS) + SHOW_WARNINGS
+TOGETHER = f"BEGIN; {ALONE}"
 
 
 class Connections:
@@ -69,16 +72,27 @@ class Connections:
     @contextmanager
     def internal_transaction(self) -> Iterator[WatchedConnection]:
         """Open a transaction for Rowcall's own statements only."""
-        with self._borrowed(INTERNAL) as connection, committed(connection):
+        with self._borrowed(TOGETHER) as connection, committed(connection):
+            yield connection
+
+    @contextmanager
+    def internal_statement(self) -> Iterator[WatchedConnection]:
+        """Open a transaction for one statement of Rowcall's, in one round trip.
+
+        A warning of a trigger is reported as an unconfirmed commit too, because both come with the same answer.
+        """
+        with self._borrowed(ALONE) as connection, confirmed(connection):
             yield connection
 
     @contextmanager
     def _borrowed(self, prologue: str | None) -> Iterator[WatchedConnection]:
         """Yield the thread's kept connection or, if that is in use, a new one, which the thread may keep later."""
         connection = self._kept() or self._connect()
-        connection.prologue = prologue
+        connection.prologue, connection.autocommit = prologue, prologue is not None
         try:
             yield connection
+            if prologue is not None:
+                connection.autocommit = False
         except BaseException:
             # The connection itself may be the problem: its server may have been read-only when it was opened.
             self._close(connection)
@@ -117,9 +131,9 @@ class Connections:
 
 def _was_ended(connection: WatchedConnection) -> bool:
     """Return whether the server has closed the connection, which makes it readable although nothing was sent."""
-    with selectors.PollSelector() as selector:
-        selector.register(connection, selectors.EVENT_READ)
-        return bool(selector.select(0))
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _forgets(connection: WatchedConnection) -> bool:
@@ -128,7 +142,7 @@ def _forgets(connection: WatchedConnection) -> bool:
         connection.autocommit = True
         with answered(connection), connection.cursor() as cursor:
             cursor.execute("DISCARD ALL")
-        connection.autocommit = False
+        connection.autocommit, connection.plans = False, frozenset()
     except psycopg2.Error:
         return False
     return True

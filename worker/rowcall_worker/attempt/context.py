@@ -122,6 +122,7 @@ class Run:
         return perform_once(
             self._in_flight.lease,
             self._resources.connections.internal_transaction,
+            self._resources.connections.internal_statement,
             self._check_lease,
             known,
             key_of(known, key),

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from typing import Any, TypeVar
 
 import psycopg2
@@ -15,6 +16,7 @@ from rowcall.base import tracing
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import (
     AmbiguousEffect,
+    CommitUnconfirmed,
     DatabaseUnreachable,
     EffectBusy,
     EffectConflict,
@@ -48,6 +50,7 @@ LONGEST_PAUSE_SECONDS = 2.0
 def perform_once(
     lease: Lease,
     transaction: Transaction,
+    statement: Transaction,
     check_lease: Callable[[], None],
     kind: Kind,
     key: Mapping[str, Any],
@@ -59,18 +62,29 @@ def perform_once(
 ) -> Effect:
     """Perform an effect unless it has already happened; return it as recorded, now or earlier.
 
-    Each `transaction` is short, and none is open during the external call.
+    Each `transaction` is short, and none is open during the external call.  `statement` is one for a single statement.
     """
     attributes = {"rowcall.effect.kind": kind.name, "rowcall.effect.policy": str(kind.policy)}
     with tracing.span(f"effect {kind.name}", "CLIENT", attributes=attributes) as span:
         return _perform_once(
-            lease, transaction, check_lease, kind, key, content, perform, details=details, horizon=horizon, span=span
+            lease,
+            transaction,
+            statement,
+            check_lease,
+            kind,
+            key,
+            content,
+            perform,
+            details=details,
+            horizon=horizon,
+            span=span,
         )
 
 
 def _perform_once(
     lease: Lease,
     transaction: Transaction,
+    statement: Transaction,
     check_lease: Callable[[], None],
     kind: Kind,
     key: Mapping[str, Any],
@@ -106,7 +120,10 @@ def _perform_once(
     reference, learned, wrong = _reference_and_columns(kind, answer)
     try:
         recorded = until_recorded(
-            transaction, check_lease, lambda connection: effects.applied(connection, lease, effect, reference, learned)
+            transaction,
+            check_lease,
+            lambda connection: effects.applied(connection, lease, effect, reference, learned),
+            statement,
         )
     except LeaseLost as lost:
         # The effect happened and is in no table: the operator needs the reference to find it.
@@ -127,21 +144,30 @@ def _check(kind: Kind, perform: object) -> None:
 
 
 def until_recorded(
-    transaction: Transaction, check_lease: Callable[[], None], write: Callable[[PgConnection], Recorded]
+    transaction: Transaction,
+    check_lease: Callable[[], None],
+    write: Callable[[PgConnection], Recorded],
+    statement: Transaction | None = None,
 ) -> Recorded:
-    """Write in a transaction; repeat this until the database confirms the commit or the lease is over."""
+    """Write in a transaction; repeat this until the database confirms the commit or the lease is over.
+
+    A write of one statement is tried as `statement` first, which costs one round trip instead of two.
+    """
     pause = FIRST_PAUSE_SECONDS
-    while True:
+    for way in chain([statement] if statement else [], repeat(transaction)):
         try:
-            with transaction() as connection:
+            with way() as connection:
                 return write(connection)
         except (psycopg2.Error, DatabaseUnreachable) as error:
             # The write may or may not have been committed; every write here can be repeated.
             if not (is_outage(error) or is_passing(error)):
                 raise
+            if way is statement and isinstance(error, CommitUnconfirmed):
+                continue  # a transaction can tell the warning of a trigger from that of a commit
             check_lease()
             time.sleep(pause)  # nothing signals that the database is back
             pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+    raise AssertionError("unreachable")
 
 
 @dataclass
