@@ -59,6 +59,7 @@ def enqueue_and_answer(
             everything = faults_of({"job_type": job_type, "payload": payload, **options})
             raise RunInvalid({**everything, **error.fields}) from None
         if must_exist and not outcome.replayed:
+            assert isinstance(connection, sqlalchemy.Connection)  # that of app_transaction
             must_exist(connection)
         run = get_run(connection, outcome.run_id)
     return answer(run, outcome.replayed)

@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database, logs
-from rowcall.base.database import fetch_value
+from rowcall.base.database import fetch_value, pool
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall_api.app import create_app
 from rowcall_api.http.database import transaction
@@ -60,7 +60,10 @@ def test_a_request_on_a_connection_that_fell_silent_is_answered_and_the_next_is_
         assert enqueue(app, key).status_code == 202
 
 
-def test_connections_that_fell_silent_in_the_pool_are_replaced(app: flask.Flask, key: str, wires: Network) -> None:
+def test_connections_that_fell_silent_in_the_pool_are_replaced(
+    app: flask.Flask, key: str, wires: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "QUIET_SECONDS", 0.0)  # a connection that was used just now is not asked
     assert enqueue(app, key).status_code == 202
     wires.fall_silent()
     assert enqueue(app, key).status_code == 202

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import flask
-import sqlalchemy
+import psycopg2
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Forbidden, Unauthorized
 
@@ -20,7 +20,7 @@ from rowcall.access.audit import Operator
 from rowcall.access.caller import Caller, Limits
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall_api.http import rate_limit, request_log
-from rowcall_api.http.database import transaction
+from rowcall_api.http.database import statement, transaction
 from rowcall_api.http.invalid import Place
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -128,7 +128,7 @@ def look_up(key: str) -> Caller | None:
         return None
     request_log.note(key=form[1])
     rate_limit.before_lookup(key)
-    with transaction() as connection:
+    with statement() as connection:
         caller = find_caller(connection, key)
     rate_limit.after_lookup(key, known=caller is not None)
     return caller
@@ -153,5 +153,5 @@ def authorize(caller: Caller, view: object) -> None:
 
 def record_use(caller: Caller) -> None:
     """Record the use of a key; if that fails, the request continues and the next one records it."""
-    with contextlib.suppress(DatabaseUnreachable, sqlalchemy.exc.DBAPIError), transaction() as connection:
+    with contextlib.suppress(DatabaseUnreachable, psycopg2.Error), transaction() as connection:
         note_use(connection, caller.key_id)

@@ -75,6 +75,10 @@ class BodyBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest carries n
 
     ARGUMENTS_PARSER = BoundedParser()
 
+    def arguments(self, schema: type[marshmallow.Schema], **options: Any) -> Any:
+        """Read arguments with one instance of this schema; flask-smorest would make another for each request."""
+        return super().arguments(schema(), **options)
+
     @staticmethod
     def _prepare_response_content(data: Any) -> Any:
         """Return the chosen fields of a response that its schema has dumped (flask-smorest's hook)."""

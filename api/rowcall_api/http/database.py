@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import flask
 import psycopg2
@@ -14,17 +14,28 @@ from psycopg2.errors import (
     QueryCanceled,
     ReadOnlySqlTransaction,
 )
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
-from rowcall.base.database import PgConnection, confirmed, drivers_error, limit_waiting
+from rowcall.base.database import (
+    PgConnection,
+    committed,
+    confirmed,
+    drivers_error,
+    for_one_statement,
+    for_several_statements,
+    limit_waiting,
+)
 from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, RightsMissing
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
+from rowcall.base.watched import InternalConnection
 from rowcall.schema import SCHEMA_ERRORS, check_revision
 
 # How long a request may wait for another transaction's lock, such as on the same key or run.  Without a limit, a few
 # such requests would block all threads.  It is shorter than the grace period of a stopping server.
 PATIENCE_SECONDS = 8.0
+ALONE, TOGETHER = for_one_statement(PATIENCE_SECONDS), for_several_statements(PATIENCE_SECONDS)
 
 # How long a request may wait for the result of a statement.  TCP keepalive does not help if a proxy still acknowledges
 # packets although its server has vanished.
@@ -39,41 +50,77 @@ def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
 
 
 @contextmanager
-def transaction() -> Iterator[sqlalchemy.Connection]:
+def transaction() -> Iterator[InternalConnection]:
     """Open a transaction: committed at the end of the block, rolled back on an error.
 
     A request that has its own pool, in `flask.g.pool`, uses that pool.
     """
     changes = not flask.has_request_context() or flask.request.method not in ("GET", "HEAD")
-    with reachable(flask.g.get("pool") or flask.current_app.extensions["database"], changes=changes) as connection:
+    with reachable(_pool(), changes=changes) as connection:
+        yield connection
+
+
+@contextmanager
+def statement() -> Iterator[InternalConnection]:
+    """Open a connection on which each statement is a transaction of its own, for one that changes nothing."""
+    with _explained(_pool()), _lent(_pool(), ALONE) as connection:
         yield connection
 
 
 @contextmanager
 def app_transaction() -> Iterator[sqlalchemy.Connection]:
     """Open a transaction with the database's own search_path, for an app's statements."""
-    with reachable(flask.current_app.extensions["database"], internal=False) as connection:
-        yield connection
+    pool: sqlalchemy.Engine = flask.current_app.extensions["database"]
+    with _explained(pool, internal=False), pool.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, PgConnection)
+        with confirmed(driver), connection.begin():
+            limit_waiting(connection, PATIENCE_SECONDS)
+            yield connection
+            # Drop the notices of the statements, so that only those of the commit are examined.
+            del driver.notices[:]
 
 
 @contextmanager
-def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = True) -> Iterator[sqlalchemy.Connection]:
+def reachable(pool: sqlalchemy.Engine, changes: bool = True) -> Iterator[InternalConnection]:
     """Open a transaction on a pooled connection; raise DatabaseUnreachable or CommitUnconfirmed on an outage.
 
     A transaction that changes nothing needs no confirmation, although its locks make its commit wait for a standby.
     """
+    with _explained(pool), _lent(pool, TOGETHER) as connection, committed(connection, confirm=changes):
+        yield connection
+
+
+def _pool() -> sqlalchemy.Engine:
+    pool: sqlalchemy.Engine = flask.g.get("pool") or flask.current_app.extensions["database"]
+    return pool
+
+
+@contextmanager
+def _lent(pool: sqlalchemy.Engine, prologue: str) -> Iterator[InternalConnection]:
+    """Lend the driver's connection for Rowcall's own statements, which need nothing of SQLAlchemy but its pool."""
+    lent = pool.raw_connection()
+    driver = lent.driver_connection
+    assert isinstance(driver, InternalConnection)
+    driver.prologue, driver.autocommit = prologue, True
     try:
-        with pool.connect() as connection:
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, PgConnection)
-            with confirmed(driver) if changes else nullcontext(), connection.begin():
-                limit_waiting(connection, PATIENCE_SECONDS, internal)
-                yield connection
-                # Drop the notices of the statements, so that only those of the commit are examined.
-                del driver.notices[:]
+        yield driver
+    finally:
+        if driver.closed or driver.info.transaction_status != TRANSACTION_STATUS_IDLE:
+            lent.invalidate()
+        else:
+            driver.autocommit = False
+            lent.close()
+
+
+@contextmanager
+def _explained(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[None]:
+    """Turn an outage, a lock or missing rights into an error that says what to do."""
+    try:
+        yield
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnavailable("all connections to the database are busy: try again in a moment") from None
-    except sqlalchemy.exc.DBAPIError as error:
+    except (psycopg2.Error, sqlalchemy.exc.DBAPIError) as error:
         cause = drivers_error(error)
         if reason := _unavailable(cause):
             raise DatabaseUnavailable(reason) from error
@@ -82,7 +129,7 @@ def reachable(pool: sqlalchemy.Engine, internal: bool = True, changes: bool = Tr
         if isinstance(cause, SCHEMA_ERRORS):
             with reachable(pool) as connection:
                 check_revision(connection)
-        if not (error.connection_invalidated or isinstance(cause, psycopg2.OperationalError) or is_outage(cause)):
+        if not (isinstance(cause, psycopg2.OperationalError) or is_outage(cause)):
             raise
         reason = redacted(one_line(str(cause)))
         raise DatabaseUnreachable(f"the database cannot be reached: {reason}") from error

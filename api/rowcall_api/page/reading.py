@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from functools import partial
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 import flask
 import sqlalchemy
@@ -37,9 +38,6 @@ LEAST_SECONDS = 0.1
 # The server cancels a slow statement; if no answer arrives even then, the connection is lost.
 ANSWER_SECONDS = 2 * PART_SECONDS
 
-# Key in the details of a connection: when the part that is read on it must end.
-UNTIL = "page_until"
-
 OTHERS_SLOW = "not read, because other parts of this screen took too long"
 
 
@@ -53,9 +51,7 @@ class Part(Generic[Found]):
 
 def pool(url: str) -> sqlalchemy.Engine:
     """Return the pool on which screens are read; it connects when the first operator comes."""
-    made = open_pool(url, CONNECTIONS, ANSWER_SECONDS, PART_SECONDS)
-    sqlalchemy.event.listen(made, "before_cursor_execute", _limited, retval=True)
-    return made
+    return open_pool(url, CONNECTIONS, ANSWER_SECONDS, PART_SECONDS)
 
 
 def part(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.args, **kw: Asked.kwargs) -> Part[Found]:
@@ -87,21 +83,16 @@ def _within(
     **kw: Asked.kwargs,
 ) -> Found:
     with reachable(flask.current_app.extensions[POOL], changes=False) as connection:
-        details = connection.info
-        details[UNTIL] = clock.elapsed() + seconds
+        connection.before_each = partial(_limit, clock.elapsed() + seconds)
         try:
             return read(connection, *args, **kw)
         finally:
-            del details[UNTIL]
+            connection.before_each = None
 
 
-def _limited(connection: sqlalchemy.Connection, cursor: Any, sql: str, *others: Any) -> tuple[str, Any]:
-    """Limit each statement of a part to the time that is left (SQLAlchemy's hook)."""
-    parameters, *_ = others
-    until: float | None = connection.info.get(UNTIL)
-    if until is None:
-        return sql, parameters
+def _limit(until: float) -> str:
+    """Limit each statement of a part to the time that is left."""
     left = until - clock.elapsed()
     if left <= 0:
         raise DatabaseUnavailable("the database is too slow at the moment: reload the page")
-    return f"SET LOCAL statement_timeout = {max(1, round(left * 1000))}; {sql}", parameters
+    return f"SET LOCAL statement_timeout = {max(1, round(left * 1000))}; "

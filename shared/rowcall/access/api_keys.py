@@ -14,6 +14,7 @@ from rowcall.access.audit import Operator, record
 from rowcall.access.caller import UNLIMITED, Caller, Limits, caller_of
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.errors import ApiKeyEnded, ApiKeyInvalid, ApiKeyNameTaken, ApiKeyNotFound
+from rowcall.base.prepared import fetch_prepared_row
 from rowcall.base.timestamps import in_utc
 
 SCOPES = ("enqueue", "read", "operate", "admin")
@@ -191,7 +192,7 @@ def find_caller(connection: Connection, key: str) -> Caller | None:
     if match is None:
         return None
     prefix, secret = match.groups()
-    row = fetch_one(connection, FIND, {"prefix": prefix})
+    row = fetch_prepared_row(connection, FIND, {"prefix": prefix})
     same = hmac.compare_digest(_hashed(secret), bytes(row["secret_sha256"]) if row else NO_HASH)
     if row is None or not same:
         return None

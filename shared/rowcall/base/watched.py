@@ -8,11 +8,12 @@ lost.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any
@@ -62,6 +63,13 @@ class WatchedConnection(psycopg2.extensions.connection):
     # Whether statements stay prepared in the session (None: not known yet), and the names of those that are prepared.
     keeps_plans: bool | None = None
     plans: frozenset[str] = frozenset()
+    # Returns SQL that goes with each statement, such as the time that is left for it.
+    before_each: Callable[[], str] | None = None
+
+    @property
+    def begins(self) -> bool:
+        """Whether the prologue begins a transaction, of which the driver, in autocommit, knows nothing."""
+        return self.autocommit and (self.prologue or "").startswith("BEGIN")
 
     @contextmanager
     def until_the_block_ends(self) -> Iterator[None]:
@@ -76,16 +84,15 @@ class WatchedConnection(psycopg2.extensions.connection):
         """Commit, and mark the connection as waiting meanwhile."""
         self._refuse_within_the_block("commit")
         with answered(self):
-            self._end("COMMIT") if self._began_with_prologue() else super().commit()
+            self._end("COMMIT") if self._in_own_transaction() else super().commit()
 
     def rollback(self) -> None:
         """Roll back, and mark the connection as waiting meanwhile."""
         self._refuse_within_the_block("rollback")
         with answered(self):
-            self._end("ROLLBACK") if self._began_with_prologue() else super().rollback()
+            self._end("ROLLBACK") if self._in_own_transaction() else super().rollback()
 
-    def _began_with_prologue(self) -> bool:
-        """Return whether the prologue has begun a transaction of which the driver, in autocommit, knows nothing."""
+    def _in_own_transaction(self) -> bool:
         return self.autocommit and self.info.transaction_status != TRANSACTION_STATUS_IDLE
 
     def _end(self, how: str) -> None:
@@ -122,6 +129,13 @@ def patient_prologue(lock_seconds: float, answer_seconds: float = ANSWER_SECONDS
         f"{lock_limit(lock_seconds)}"
         f" SET LOCAL idle_in_transaction_session_timeout = {round(answer_seconds * ABANDONED_AFTER * 1000)};"
     )
+
+
+def was_ended(connection: WatchedConnection) -> bool:
+    """Return whether the server has closed the connection, which makes it readable although nothing was sent."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 @contextmanager

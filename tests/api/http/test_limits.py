@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import flask
 import flask.testing
 import pytest
-import sqlalchemy
 
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
+from rowcall.base.database import PgConnection
 from rowcall.base.endpoints import Networks
+from rowcall.base.prepared import Prepared
 from rowcall_api.app import create_app
 from rowcall_api.http.client_address import client_of
 from rowcall_api.http.rate_limit import WRONG_KEYS
@@ -136,13 +138,20 @@ def test_a_malformed_key_never_asks_the_database(fresh_url: str) -> None:
         assert statuses(client, "nonsense", 1) == [429]
 
 
-def test_a_wrong_key_costs_the_database_one_look_up(module_url: str) -> None:
+def test_a_wrong_key_costs_the_database_one_look_up(module_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def execute(cursor: Any, connection: PgConnection, sql: str, parameters: Any) -> None:
+        asked.append(sql)
+        executed(cursor, connection, sql, parameters)
+
+    executed = vars(database)["_execute"]
     with limited(module_url) as client:
-        asked: list[str] = []
-        pool = client.application.extensions["database"]
-        sqlalchemy.event.listen(pool, "before_cursor_execute", lambda *told: asked.append(told[2]))
+        monkeypatch.setattr(database, "_execute", execute)
         assert statuses(client, WRONG, TRIES + 1)[-1] == 429
-        assert [sql for sql in asked if "FROM" in sql] == [api_keys.FIND] * (TRIES + 1)
+    whose_session, *look_ups = asked
+    assert "pg_backend_pid" in whose_session
+    assert [Prepared.of(api_keys.FIND).name in sql for sql in look_ups] == [True] * (TRIES + 1)
 
 
 def test_behind_a_trusted_proxy_each_client_has_tries_of_its_own(module_url: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
-from rowcall.base.database import SHOW_WARNINGS, committed, confirmed
-from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, answered, patient_prologue
+from rowcall.base.database import committed, confirmed, for_one_statement, for_several_statements
+from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, answered, was_ended
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -26,10 +25,7 @@ LOCK_SECONDS = 5.0
 # A connection that was idle for longer is replaced: a firewall may have dropped it, and the next run would fail.
 IDLE_SECONDS = 30.0
 
-# In autocommit, a statement of ours is a transaction of its own, and a prologue with BEGIN begins one of several; both
-# save the round trip of the driver's BEGIN.
-ALONE = patient_prologue(LOCK_SECONDS) + SHOW_WARNINGS
-TOGETHER = f"BEGIN; {ALONE}"
+ALONE, TOGETHER = for_one_statement(LOCK_SECONDS), for_several_statements(LOCK_SECONDS)
 
 
 class Connections:
@@ -114,7 +110,7 @@ class Connections:
         self._of_thread.kept = None
         if kept is None:
             return None
-        if elapsed() < self._of_thread.kept_at + IDLE_SECONDS and _as_made(kept) and not _was_ended(kept):
+        if elapsed() < self._of_thread.kept_at + IDLE_SECONDS and _as_made(kept) and not was_ended(kept):
             return kept
         self._close(kept)
         return None
@@ -127,13 +123,6 @@ class Connections:
     def _close(self, connection: WatchedConnection) -> None:
         self._answers.forget(connection)
         connection.close()
-
-
-def _was_ended(connection: WatchedConnection) -> bool:
-    """Return whether the server has closed the connection, which makes it readable although nothing was sent."""
-    poll = select.poll()
-    poll.register(connection, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def _forgets(connection: WatchedConnection) -> bool:

@@ -53,6 +53,19 @@ PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
 SHOW_WARNINGS = "SET LOCAL client_min_messages = warning;"
 
 
+def for_one_statement(lock_seconds: float) -> str:
+    """Return the prologue with which a statement of ours, in autocommit, is a transaction of its own."""
+    return patient_prologue(lock_seconds) + SHOW_WARNINGS
+
+
+def for_several_statements(lock_seconds: float) -> str:
+    """Return the prologue with which a statement of ours, in autocommit, begins a transaction.
+
+    The driver would begin it in a round trip of its own.
+    """
+    return f"BEGIN; {for_one_statement(lock_seconds)}"
+
+
 def connect(
     url: str, application_name: str = "rowcall", factory: type[PgConnection] = psycopg2.extensions.connection
 ) -> PgConnection:
@@ -119,8 +132,10 @@ def internal_transaction(url: str) -> AbstractContextManager[PgConnection]:
 
 
 @contextmanager
-def committed(connection: PgConnection) -> Iterator[None]:
+def committed(connection: PgConnection, confirm: bool = True) -> Iterator[None]:
     """Commit at the end of the block, roll back on an error.
+
+    A transaction that changes nothing need not be confirmed.
 
     The connection's own `with` would also try to roll back a broken connection; that fails and hides the first error.
     """
@@ -130,7 +145,7 @@ def committed(connection: PgConnection) -> Iterator[None]:
         if not connection.closed:
             connection.rollback()
         raise
-    commit(connection)
+    commit(connection) if confirm else connection.commit()
 
 
 def commit(connection: PgConnection) -> None:
@@ -169,7 +184,7 @@ def fetch_all(connection: Connection, sql: str, parameters: Mapping[str, Any] | 
 def all_or_nothing(connection: Connection) -> Iterator[None]:
     """Run several statements atomically: in a savepoint, or in a transaction if the connection is in autocommit."""
     driver = driver_of(connection)
-    alone = driver.autocommit and driver.info.transaction_status == TRANSACTION_STATUS_IDLE
+    alone = driver.autocommit and driver.info.transaction_status == TRANSACTION_STATUS_IDLE and not _begins(driver)
     fetch_all(connection, "BEGIN" if alone else "SAVEPOINT all_or_nothing")
     try:
         yield
@@ -182,15 +197,13 @@ def all_or_nothing(connection: Connection) -> Iterator[None]:
     fetch_all(connection, "COMMIT" if alone else "RELEASE SAVEPOINT all_or_nothing")
 
 
-def limit_waiting(connection: Connection, seconds: float, internal: bool) -> None:
-    """Limit how long the statements of this transaction wait for a lock.
+def _begins(driver: object) -> bool:
+    return isinstance(driver, WatchedConnection) and driver.begins
 
-    An internal transaction gets its prologue in the same round trip.
-    """
-    if internal:
-        fetch_all(connection, patient_prologue(seconds) + SHOW_WARNINGS)
-    else:
-        fetch_all(connection, PATIENCE + SHOW_WARNINGS, {"milliseconds": round(seconds * 1000)})
+
+def limit_waiting(connection: Connection, seconds: float) -> None:
+    """Limit how long the statements of this transaction wait for a lock."""
+    fetch_all(connection, PATIENCE + SHOW_WARNINGS, {"milliseconds": round(seconds * 1000)})
 
 
 def fetch_tuples(connection: PgConnection, sql: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -211,6 +224,8 @@ def _execute(
         failed = connection.info.transaction_status == TRANSACTION_STATUS_INERROR
         cursor.execute(sql if failed else SHOW_WARNINGS + sql, parameters)
     else:
+        if connection.before_each is not None:
+            sql = connection.before_each() + sql
         if connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
             # In autocommit, a worker's statements are separate transactions, and no client waits for their commits.
             sql = connection.prologue + ("" if connection.autocommit else SHOW_WARNINGS) + sql

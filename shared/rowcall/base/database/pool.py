@@ -5,13 +5,24 @@ Only they import this: SQLAlchemy would double the time that a worker takes to s
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
 
+import psycopg2
 import sqlalchemy
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from sqlalchemy.pool import ConnectionPoolEntry
 
+from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, driver_connect
-from rowcall.base.watched import Answers, InternalConnection, WatchedCursor
+from rowcall.base.watched import Answers, InternalConnection, WatchedCursor, was_ended
+
+# A connection that was idle for longer is asked whether its server still answers.
+QUIET_SECONDS = 1.0
+
+# Key in the details of a connection: when it was last returned to the pool.
+RETURNED = "returned"
 
 
 def open_pool(
@@ -41,19 +52,41 @@ def open_pool(
         max_overflow=0,
         pool_timeout=wait_seconds,
         hide_parameters=True,
-        pool_pre_ping=True,
         # SQLAlchemy would look for the hstore type, which we do not use, with operators that depend on the search_path.
         use_native_hstore=False,
     )
     _leave_to_parent(pool)
-    sqlalchemy.event.listen(pool, "handle_error", _replace_what_fails_its_ping)
+    sqlalchemy.event.listen(pool, "checkin", _note_return)
+    sqlalchemy.event.listen(pool, "checkout", _check)
     return pool
 
 
-def _replace_what_fails_its_ping(context: sqlalchemy.engine.ExceptionContext) -> None:
-    """Replace a connection whose ping failed, even if it is alive: a cancelled ping leaves a failed transaction."""
-    if context.is_pre_ping:
-        context.is_disconnect = True
+def _note_return(driver: InternalConnection | None, record: ConnectionPoolEntry) -> None:
+    """Note when the connection was last used (SQLAlchemy's hook)."""
+    record.info[RETURNED] = elapsed()
+
+
+def _check(driver: InternalConnection, record: ConnectionPoolEntry, _: object) -> None:
+    """Replace a connection that cannot be used (SQLAlchemy's hook); its own ping would cost each request a round trip.
+
+    A server that closed the connection has told us so; one that vanished shows that only when it does not answer.
+    """
+    if driver.closed or was_ended(driver):
+        raise sqlalchemy.exc.InvalidatePoolError("the server has closed the connection")
+    if driver.info.transaction_status != TRANSACTION_STATUS_IDLE:
+        raise sqlalchemy.exc.DisconnectionError("the connection was left in a transaction")
+    if elapsed() > record.info.get(RETURNED, math.inf) + QUIET_SECONDS:
+        _ping(driver)
+
+
+def _ping(driver: InternalConnection) -> None:
+    try:
+        driver.autocommit = True
+        with driver.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        driver.autocommit = False
+    except psycopg2.Error as error:
+        raise sqlalchemy.exc.InvalidatePoolError(str(error)) from error
 
 
 def _leave_to_parent(pool: sqlalchemy.Engine) -> None:
