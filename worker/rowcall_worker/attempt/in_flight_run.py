@@ -35,6 +35,7 @@ class InFlightRun:
         "log",
         "lost",
         "progress",
+        "refusals",
         "result",
         "settled",
         "write_at",
@@ -55,6 +56,7 @@ class InFlightRun:
         self.progress: str | None = None
         self.forensics: str | None = None
         self.write_at = 0.0
+        self.refusals = 0
         # Most runs log nothing.
         self.log: LogBuffer | None = None
 

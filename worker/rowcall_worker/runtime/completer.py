@@ -8,13 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+import psycopg2
 from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
 from rowcall.base.errors import Permanent
+from rowcall.base.errors.sentences import one_line
 from rowcall.base.logs import LogEvent, log
-from rowcall.base.outages import is_outage
+from rowcall.base.outages import is_outage, is_passing
 from rowcall.job_types import Catalogue
 from rowcall.queue import Done, LogLine, cancelled, fail, give_up, owned, release, snooze, succeed, unclaim, unlocked
 from rowcall.queue.finish import SHORTEST_SNOOZE_SECONDS
@@ -45,6 +47,9 @@ ENDS = {
 # How long and how often a stopping worker tries to give back runs whose rows are locked, perhaps by its own heartbeat.
 RELEASE_SECONDS = 5.0
 LOCKED_STEP_SECONDS = 0.05
+
+# How often to write the end of a run on which the database has reported an error that may pass, such as a deadlock.
+TRIES_MOST = 3
 
 # How many of the runs that a worker leaves behind are named in its last log line.
 NAMED_MOST = 100
@@ -80,7 +85,9 @@ class Completer:
             self.written(runs, self._succeed(connection, runs))
         except LockNotAvailable:
             self.write_one_by_one(connection, ended, self.put_off_locked(connection, ended, runs))
-        except REFUSALS:
+        except psycopg2.Error as error:
+            if not concerns_one_run(error):
+                raise
             self.write_one_by_one(connection, ended, runs)
 
     def _succeed(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> set[int]:
@@ -99,8 +106,8 @@ class Completer:
     ) -> None:
         try:
             status = self._write_error(connection, run, error)
-        except LockNotAvailable:
-            self._put_off(ended, [run])
+        except psycopg2.Error as refused:
+            self._set_aside(ended, run, refused)
         else:
             if status is not None:
                 self.in_flight.counter.ended([run], ENDS[status])
@@ -133,11 +140,23 @@ class Completer:
         for run in succeeded:
             try:
                 self.written([run], self._succeed(connection, [run]))
-            except LockNotAvailable:
-                self._put_off(ended, [run])
             except REFUSALS as refused:
                 error = error_of(Permanent(f"the result cannot be stored: {refused.diag.message_primary}"))
                 self._end_with_error(connection, ended, run, error)
+            except psycopg2.Error as refused:
+                self._set_aside(ended, run, refused)
+
+    def _set_aside(self, ended: list[InFlightRun], run: InFlightRun, error: psycopg2.Error) -> None:
+        """Set a run aside whose end the database does not take now, so that others are written; raise other errors."""
+        if not concerns_one_run(error):
+            raise error
+        run.refusals += not isinstance(error, LockNotAvailable)
+        if is_passing(error) and run.refusals < TRIES_MOST:
+            self._put_off(ended, [run])
+            return
+        self.leave([run], f"the database refused its end: {one_line(str(error))}")
+        self.in_flight.given_up.append(run.lease)
+        self.in_flight.written([run], [])
 
     def keep(self, ended: Sequence[InFlightRun]) -> None:
         """Keep, for the next try, what could not be written because the connection to the database was lost."""
@@ -241,6 +260,14 @@ class Completer:
             return give_up(connection, lease, failure, log)
         delay = self.catalogue[claimed.job_type].backoff.delay(claimed.attempt) if error.after is None else error.after
         return fail(connection, lease, failure, delay, log)
+
+
+def concerns_one_run(error: psycopg2.Error) -> bool:
+    """Return whether the error may concern the end of one run only: an app's trigger may raise anything.
+
+    Otherwise it is an outage, or a table or a right is missing.
+    """
+    return not (is_outage(error) or isinstance(error, psycopg2.ProgrammingError | psycopg2.NotSupportedError))
 
 
 def log_abandoned(worker: str, runs: Sequence[InFlightRun]) -> None:

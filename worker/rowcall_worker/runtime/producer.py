@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import psycopg2
 from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.clock import elapsed
@@ -21,10 +22,9 @@ from rowcall_worker.runtime.claims.sleep import Sleep
 from rowcall_worker.runtime.claims.stranded import Stranded
 from rowcall_worker.runtime.claims.suspects import NO_ROOM, Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
-from rowcall_worker.runtime.completer import Completer
+from rowcall_worker.runtime.completer import Completer, concerns_one_run
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
-from rowcall_worker.runtime.run_logs import REFUSALS
 
 # The longest delay of a result while others are about to join it.
 FLUSH_SECONDS = 0.004
@@ -248,7 +248,9 @@ class Producer:
                 if len(free) == len(succeeded):
                     raise  # something else is locked, such as a table: retry after a pause
                 succeeded = free
-            except REFUSALS:
+            except psycopg2.Error as error:
+                if not succeeded or not concerns_one_run(error):
+                    raise
                 self.completer.write_one_by_one(connection, ended, succeeded)
                 succeeded = []
             else:
