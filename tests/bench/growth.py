@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 
 import click
+from psycopg2.errors import DeadlockDetected, LockNotAvailable
 
 from rowcall import queue
 from rowcall.base.database import PgConnection, connect_internal, fetch_all
@@ -15,11 +17,11 @@ from rowcall.definitions import Resting, tick
 from rowcall.job_types import catalogue
 from rowcall.queue.claims.exchange import exchange
 from rowcall.queue.claims.request import ClaimRequest
-from rowcall.queue.finish import Done, succeed
+from rowcall.queue.finish import Done
 from rowcall.queue.lease import Lease
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
-from tests.bench.costs import FINISHED, in_process
+from tests.bench.costs import FINISHED, cpu_seconds, in_process
 from tests.bench.measures import Bench
 
 RUNS = 50_000
@@ -66,40 +68,52 @@ def growth(bench: Bench) -> Iterator[tuple[str, float]]:
         yield f"a run, beside {count:,} future runs", _drained(bench, FUTURE.format(count=count))
     yield "a run, beside 5,000 runs with a lease", _drained(bench, LEASED.format(count=5000))
     for count in (1, 10, 100, 1000):
-        yield f"a run, in {count:,} queues", _drained(bench, after=SPREAD.format(count=count))
+        yield f"a run, with {count:,} queues", _drained(bench, after=SPREAD.format(count=count))
     for count in (1, 10, 100, 1000):
-        yield f"a run, by a worker with {count:,} job types", _drained(bench, types=count)
+        yield f"a run, for a worker with {count:,} job types", _drained(bench, types=count)
+    for count in (1, 2, 5):
+        yield f"a run, with {count:,} workers at the same time", _drained(bench, workers=count)
     for count in (0, 1_000_000):
         yield f"an enqueue with a key, beside {count:,} keys", _enqueued(bench, KEYED.format(count=count))
     for count in (0, 100, 10_000):
         yield f"a tick with nothing due, with {count:,} definitions", _ticked(bench, DEFINITIONS.format(count=count))
 
 
-def _drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types: int = 1) -> float:
-    """Return what the worker's statements cost for each run, sent by one thread."""
+def _drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types: int = 1, workers: int = 1) -> float:
+    """Return what the statements of these workers cost for each run; one thread sends those of each."""
     bench.fill(RUNS, before)
     with closing(bench.connect()) as connection:
         fetch_all(connection, after)
         fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
     leases = {"shop_nothing": 60.0, **{f"other_{number}": 60.0 for number in range(types - 1)}}
-    with _internal(bench) as connection:
-        return in_process(connection, RUNS, lambda: _drain(connection, leases)).server
+    done: list[int] = []
+    with ExitStack() as stack, ThreadPoolExecutor(workers) as threads:
+        connections = [stack.enter_context(_internal(bench)) for _ in range(workers)]
+        pids = [connection.info.backend_pid for connection in connections]
+        before_it = cpu_seconds(pids)
+        for drained in [threads.submit(_drain, connection, leases, done) for connection in connections]:
+            drained.result()
+        assert sum(done) == RUNS
+        return (cpu_seconds(pids) - before_it) / RUNS * 1e6
 
 
-def _drain(connection: PgConnection, leases: dict[str, float]) -> None:
+def _drain(connection: PgConnection, leases: dict[str, float], done: list[int]) -> None:
+    """Claim and finish until nothing is left; `done` counts the runs of all workers."""
+    worker = f"{WORKER}-{connection.info.backend_pid}"
     lanes = Lanes()
     sweeper = Sweeper(INTERVAL_SECONDS, lanes)
     request = ClaimRequest(leases, AT_ONCE)
     finished: list[Done] = []
-    done = 0
-    while done < RUNS:
+    while finished or sum(done) < RUNS:
         sweeper.sweep(connection, request)
         visits = lanes.visits()
-        result = exchange(connection, WORKER, finished, replace(request, lanes=visits))
+        try:
+            result = exchange(connection, worker, finished, replace(request, lanes=visits))
+        except (DeadlockDetected, LockNotAvailable):
+            continue  # a worker tries again too
         lanes.claimed(visits, result, full=len(result.claimed) == AT_ONCE)
-        finished = [Done(Lease(WORKER, run.run_id, run.lease_no), None) for run in result.claimed]
-        done += len(finished)
-    succeed(connection, finished)
+        finished = [Done(Lease(worker, run.run_id, run.lease_no), None) for run in result.claimed]
+        done.append(len(finished))
 
 
 def _enqueued(bench: Bench, before: str) -> float:
