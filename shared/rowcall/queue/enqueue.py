@@ -139,10 +139,7 @@ def _requests(
 
 
 def _is_list(given: object) -> bool:
-    # The usual kinds first: the others take longer to tell.
-    return isinstance(given, list | tuple) or (
-        isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
-    )
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
 
 
 def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, created_by: str | None) -> dict[str, Any]:
