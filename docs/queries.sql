@@ -2096,7 +2096,7 @@ SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalo
     updated_at = pg_catalog.now(), message_id = :'message_id'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
     AND EXISTS (SELECT FROM held)
-RETURNING *;
+RETURNING provider_reference, applied_at, message_id;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[sent_emails].settle
@@ -2174,7 +2174,7 @@ SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalo
     updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
     AND EXISTS (SELECT FROM held)
-RETURNING *;
+RETURNING provider_reference, applied_at;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[sent_reports].settle
@@ -2253,7 +2253,7 @@ SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalo
     updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
     AND EXISTS (SELECT FROM held)
-RETURNING *;
+RETURNING provider_reference, applied_at;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[payments].settle
@@ -2331,7 +2331,7 @@ SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalo
     updated_at = pg_catalog.now(), response_status = :'response_status'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
     AND EXISTS (SELECT FROM held)
-RETURNING *;
+RETURNING provider_reference, applied_at, response_status;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[delivered_webhooks].settle
@@ -2414,7 +2414,7 @@ SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalo
     updated_at = pg_catalog.now(), path = :'path', sha256 = :'sha256', size_bytes = :'size_bytes'
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
     AND EXISTS (SELECT FROM held)
-RETURNING *;
+RETURNING provider_reference, applied_at, path, sha256, size_bytes;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[generated_files].settle
@@ -2492,7 +2492,7 @@ SET state = 'applied', provider_reference = :'reference', applied_at = pg_catalo
     updated_at = pg_catalog.now()
 WHERE id = :'id' AND run_id = :'run_id' AND lease_no = :'lease_no' AND state IN ('intent', 'applied')
     AND EXISTS (SELECT FROM held)
-RETURNING *;
+RETURNING provider_reference, applied_at;
 ROLLBACK;
 
 -- rowcall.effects.statements: STATEMENTS[other_effects].settle

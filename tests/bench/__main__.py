@@ -47,7 +47,7 @@ SAMPLES = 20
 
 
 @click.command()
-@click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
+@click.option("--runs", default=3, show_default=True, help="How often to measure each figure.")
 @click.option("--part", type=click.Choice(["all", *PARTS]), default="all", show_default=True, help="What to measure.")
 @click.option("--minutes", default=30.0, show_default=True, help="How long the soak takes.")
 @click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")

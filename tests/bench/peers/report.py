@@ -17,7 +17,7 @@ INTRODUCTION = """\
 # Benchmarks
 
 Rowcall beside [graphile-worker](https://worker.graphile.org) and [PgQueuer](https://github.com/janbjorge/pgqueuer),
-and beside plain SQL that does the same work on Rowcall's table. `make bench-peers` installs the other systems,
+and beside plain SQL on Rowcall's table. `make bench-peers` installs the other systems,
 takes turns measuring them on one server, and writes this page. Compare ratios within one benchmark session; the
 figures depend on the machine.
 """
@@ -25,8 +25,8 @@ figures depend on the machine.
 MEDIANS = """\
 ## Medians
 
-The number in parentheses is Rowcall's figure divided by this one. Above 1, Rowcall is faster for
-jobs/s, but slower for ms.
+The number in parentheses says how many times as fast as this system Rowcall is: below 1, Rowcall is slower. What they
+call a job is a run here.
 """
 
 BIASES = """\
@@ -38,10 +38,12 @@ BIASES = """\
 - graphile-worker and PgQueuer delete a job when it is done. Rowcall keeps its row, with result and times, as history.
 - graphile-worker runs in Node.js; PgQueuer in Python on asyncpg, with asyncio handlers. Rowcall runs handlers in
   threads, on psycopg2.
-- Programs and server share the machine, as in many small installations. A second process of Rowcall is of little
-  use on two cores: its first one and the server already use both.
-- Plain SQL is a loop that claims and finishes batches of 500 runs of one queue. It has no handlers, errors, retries or
-  limits. It shows how fast a program can be on this table.
+- Programs and server share the machine, as in many small installations. A second process of Rowcall is of no use
+  here: [Performance](performance.md#what-limits-the-speed) says why.
+- Plain SQL is a program with one thread. To drain, it claims and finishes batches of 500 runs of one queue, without
+  handlers, errors, retries or limits. A worker of Rowcall has two claiming threads, and so can be faster. To enqueue,
+  plain SQL inserts rows; to pick up, it waits for the notification and claims the row.
+- Pick-up was measured 200 times in each run of the benchmark, so its 99% rests on the two slowest.
 - Pick-up is the time from the moment when the client knows that its commit succeeded to the first line of the handler.
   A slower client makes it look shorter, so the clients are in Python for all systems. graphile-worker's client calls
   its SQL function `add_job`.
@@ -79,13 +81,15 @@ def _table(content: Mapping[str, Any], measures: Mapping[tuple[str, str], Mappin
     lines = [f"| | {' | '.join(NAMES[peer] for peer in peers)} |", f"|---|{'---|' * len(peers)}"]
     for (measure, unit), by_peer in measures.items():
         own = statistics.median(by_peer[OURS])
+        # A shorter time is faster, and so is a higher rate.
+        faster = 1 if unit == "jobs/s" else -1
         cells = []
         for peer in peers:
             if peer not in by_peer:
                 cells.append("-")
                 continue
             median = statistics.median(by_peer[peer])
-            cells.append(_shown(median) if peer == OURS else f"{_shown(median)} ({own / median:.2f})")
+            cells.append(_shown(median) if peer == OURS else f"{_shown(median)} ({(own / median) ** faster:.2f})")
         lines.append(f"| {measure}, {unit} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
