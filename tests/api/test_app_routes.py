@@ -60,6 +60,17 @@ def test_a_route_finds_the_apps_own_tables_by_the_search_path_of_the_database(
         assert connection.exec_driver_sql("SELECT shelf FROM shelves").scalar() == 7
 
 
+def test_what_a_route_sets_in_its_session_ends_with_its_transaction(app: flask.Flask, call: Call) -> None:
+    found = []
+    with app.app_context():
+        for _ in range(2):
+            with transaction() as connection:
+                found.append(connection.exec_driver_sql("SHOW default_transaction_read_only").scalar())
+                connection.exec_driver_sql("SET default_transaction_read_only = on")
+    assert found == ["off", "off"]
+    assert call("POST", "/v1/orders/7/pack").status_code in (200, 202)
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

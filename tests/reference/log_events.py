@@ -29,6 +29,8 @@ MEANINGS = {
     LogEvent.DATABASE_BACK: "The database can be reached again, and accepts writes.",
     LogEvent.DATABASE_LOCKED: "Another transaction's lock, such as one on a table, has stopped a thread of the worker"
     " for three seconds; it goes on when the lock is released.",
+    LogEvent.DATABASE_REFUSES: "For three seconds, the database has refused each try of a thread of the worker with an"
+    " error that usually passes, such as a deadlock; perhaps a trigger raises it. The thread keeps trying.",
     LogEvent.BATCH_ENQUEUED: "A batch of runs was enqueued through the API; the line says how many were new.",
     LogEvent.RUN_ENQUEUED: "A run was enqueued through the API, or the request was a replay.",
     LogEvent.RUN_CANCELLED: "A run stopped because an operator asked to cancel it.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import psycopg2
 import pytest
-from psycopg2.errors import LockNotAvailable
+from psycopg2.errors import LockNotAvailable, SerializationFailure
 
 from rowcall.base import database
 from rowcall.base.database import fetch_all
@@ -60,7 +60,7 @@ def test_a_lock_that_stops_a_worker_for_long_is_told_once_until_it_is_released(
     with logged() as said:
         stopped(one, module_url)  # locks of a moment are usual
         assert said == []
-        monkeypatch.setattr(connection, "LOCKED_SECONDS", 0)
+        monkeypatch.setattr(connection, "HINDERED_SECONDS", 0)
         for link in (one, other, one):
             stopped(link, module_url)
         assert [line["event"] for line in said] == ["database locked"]
@@ -72,3 +72,20 @@ def test_a_lock_that_stops_a_worker_for_long_is_told_once_until_it_is_released(
         other.works()
         stopped(one, module_url)
     assert len(said) == 2
+
+
+def test_an_error_that_does_not_pass_for_long_is_told_once(
+    links: tuple[Link, Link], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = links
+    raised = "DO $$ BEGIN RAISE EXCEPTION 'not this order' USING ERRCODE = '40001'; END $$"
+    with logged() as said:
+        for seconds in (3, 0, 0):
+            monkeypatch.setattr(connection, "HINDERED_SECONDS", seconds)
+            for link in (one, other):
+                with pytest.raises(SerializationFailure) as refused:
+                    fetch_all(link.get(), raised)
+                link.lost(refused.value)
+    assert [(line["event"], "not this order" in line["error"]) for line in said] == [
+        ("database refuses statements", True)
+    ]

@@ -17,7 +17,6 @@ from psycopg2.errors import (
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base.database import (
-    PgConnection,
     committed,
     confirmed,
     drivers_error,
@@ -29,7 +28,7 @@ from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, Rights
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
-from rowcall.base.watched import InternalConnection
+from rowcall.base.watched import InternalConnection, forgets
 from rowcall.schema import SCHEMA_ERRORS, check_revision
 
 # How long a request may wait for another transaction's lock, such as on the same key or run.  Without a limit, a few
@@ -69,16 +68,18 @@ def statement() -> Iterator[InternalConnection]:
 
 @contextmanager
 def app_transaction() -> Iterator[sqlalchemy.Connection]:
-    """Open a transaction with the database's own search_path, for an app's statements."""
+    """Open a transaction with the database's own search_path, for an app's statements, whose settings end with it."""
     pool: sqlalchemy.Engine = flask.current_app.extensions["database"]
     with _explained(pool, internal=False), pool.connect() as connection:
         driver = connection.connection.driver_connection
-        assert isinstance(driver, PgConnection)
+        assert isinstance(driver, InternalConnection)
         with confirmed(driver), connection.begin():
             limit_waiting(connection, PATIENCE_SECONDS)
             yield connection
             # Drop the notices of the statements, so that only those of the commit are examined.
             del driver.notices[:]
+        if not forgets(driver):
+            connection.invalidate()
 
 
 @contextmanager

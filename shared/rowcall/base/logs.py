@@ -34,6 +34,7 @@ class LogEvent(StrEnum):
     DATABASE_LOST = "database lost"
     DATABASE_BACK = "database back"
     DATABASE_LOCKED = "database locked"
+    DATABASE_REFUSES = "database refuses statements"
     RUN_ENQUEUED = "run enqueued"
     BATCH_ENQUEUED = "batch enqueued"
     RUN_CANCELLED = "run cancelled"

@@ -138,6 +138,18 @@ def was_ended(connection: WatchedConnection) -> bool:
     return bool(poll.poll(0))
 
 
+def forgets(connection: WatchedConnection) -> bool:
+    """Reset what an app may have set in the session; return False if that fails."""
+    try:
+        connection.autocommit = True
+        with answered(connection), psycopg2.extensions.cursor(connection) as cursor:
+            cursor.execute("DISCARD ALL")
+        connection.autocommit, connection.plans = False, frozenset()
+    except psycopg2.Error:
+        return False
+    return True
+
+
 @contextmanager
 def answered(connection: psycopg2.extensions.connection) -> Iterator[None]:
     """Mark the connection as waiting for the server's answer during the block."""

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import psycopg2
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import committed, confirmed, for_one_statement, for_several_statements
-from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, answered, was_ended
+from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, forgets, was_ended
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -94,7 +93,7 @@ class Connections:
             self._close(connection)
             raise
         room = self._keeps() and self._of_thread.kept is None
-        if room and _as_made(connection) and (prologue or _forgets(connection)):
+        if room and _as_made(connection) and (prologue or forgets(connection)):
             self._of_thread.kept, self._of_thread.kept_at = connection, elapsed()
         else:
             self._close(connection)
@@ -123,18 +122,6 @@ class Connections:
     def _close(self, connection: WatchedConnection) -> None:
         self._answers.forget(connection)
         connection.close()
-
-
-def _forgets(connection: WatchedConnection) -> bool:
-    """Reset what a handler may have set in the session; return False if that fails."""
-    try:
-        connection.autocommit = True
-        with answered(connection), connection.cursor() as cursor:
-            cursor.execute("DISCARD ALL")
-        connection.autocommit, connection.plans = False, frozenset()
-    except psycopg2.Error:
-        return False
-    return True
 
 
 def _as_made(connection: WatchedConnection) -> bool:

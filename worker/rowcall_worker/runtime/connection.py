@@ -27,8 +27,8 @@ LONGEST_PAUSE_SECONDS = 10.0
 # How long a worker's write waits for a lock before it is put off, because other writes are waiting behind it.
 LOCK_SECONDS = 0.2
 
-# A lock that stops a thread's statements for this long is logged.
-LOCKED_SECONDS = 3.0
+# What stops a thread's statements for this long is logged.
+HINDERED_SECONDS = 3.0
 
 DECODER = json.JSONDecoder()
 
@@ -52,7 +52,7 @@ class Outage:
         # When a statement of each part of the worker last succeeded.
         self.worked_at: dict[str, float] = {}
         self._logged = False
-        self._locked: set[Link] = set()
+        self._hindered: set[Link] = set()
         self._lock = threading.Lock()
 
     @property
@@ -69,18 +69,20 @@ class Outage:
             self.epoch += 1
         log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())
 
-    def locked(self, link: Link) -> None:
-        """Record that another transaction's lock stops the thread of this link; log the first one."""
+    def hinders(self, link: Link, error: Exception) -> None:
+        """Record that a lock, or another error that usually passes, stops the thread of this link; log the first."""
         with self._lock:
-            first = not self._locked
-            self._locked.add(link)
-        if first:
+            first = not self._hindered
+            self._hindered.add(link)
+        if first and isinstance(error, LockNotAvailable):
             log().warning(LogEvent.DATABASE_LOCKED, error=LOCKED)
+        elif first:
+            log().warning(LogEvent.DATABASE_REFUSES, error=one_line(str(error)))
 
-    def unlocked(self, link: Link) -> None:
+    def hinders_no_more(self, link: Link) -> None:
         """Record that the thread of this link goes on."""
         with self._lock:
-            self._locked.discard(link)
+            self._hindered.discard(link)
 
     def ends(self, epoch: int) -> None:
         """End the outage, because a statement succeeded on a connection that was opened after it began."""
@@ -113,7 +115,7 @@ class Link:
         self._connection: InternalConnection | None = None
         self._epoch = outage.epoch
         self._pause = 0.0
-        self._locked_since: float | None = None
+        self._hindered_since: float | None = None
 
     def get(self) -> InternalConnection:
         """Return the connection, opening it if necessary; raise one of CONNECTION_ERRORS if that fails."""
@@ -142,9 +144,9 @@ class Link:
     def works(self) -> None:
         """Record that a statement succeeded."""
         self._pause = 0.0
-        if self._locked_since is not None:
-            self._locked_since = None
-            self._outage.unlocked(self)
+        if self._hindered_since is not None:
+            self._hindered_since = None
+            self._outage.hinders_no_more(self)
         self._outage.worked_at[self._name.rpartition(" ")[2]] = elapsed()
         self._outage.ends(self._epoch)
 
@@ -162,10 +164,10 @@ class Link:
                 self._explain(error)
         elif not is_passing(error):
             raise error
-        elif isinstance(error, LockNotAvailable):
-            self._locked_since = self._locked_since or elapsed()
-            if elapsed() >= self._locked_since + LOCKED_SECONDS:
-                self._outage.locked(self)
+        else:
+            self._hindered_since = self._hindered_since or elapsed()
+            if elapsed() >= self._hindered_since + HINDERED_SECONDS:
+                self._outage.hinders(self, error)
         self._pause = min(self._pause * 2 or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         return self._pause
 
