@@ -68,11 +68,11 @@ def growth(bench: Bench) -> Iterator[tuple[str, float]]:
         yield f"a run, beside {count:,} future runs", _drained(bench, FUTURE.format(count=count))
     yield "a run, beside 5,000 runs with a lease", _drained(bench, LEASED.format(count=5000))
     for count in (1, 10, 100, 1000):
-        yield f"a run, with {count:,} queues", _drained(bench, after=SPREAD.format(count=count))
+        yield f"a run, queues: {count:,}", _drained(bench, after=SPREAD.format(count=count))
     for count in (1, 10, 100, 1000):
-        yield f"a run, for a worker with {count:,} job types", _drained(bench, types=count)
+        yield f"a run, job types of the worker: {count:,}", _drained(bench, types=count)
     for count in (1, 2, 5):
-        yield f"a run, with {count:,} workers at the same time", _drained(bench, workers=count)
+        yield f"a run, workers at the same time: {count:,}", _drained(bench, workers=count)
     for count in (0, 1_000_000):
         yield f"an enqueue with a key, beside {count:,} keys", _enqueued(bench, KEYED.format(count=count))
     for count in (0, 100, 10_000):
