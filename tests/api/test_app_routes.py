@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import flask
+import psycopg2
 import pytest
 
 from rowcall.base import database
@@ -58,6 +59,11 @@ def test_a_route_finds_the_apps_own_tables_by_the_search_path_of_the_database(
     fetch_all(rows, "CREATE TABLE public.shelves AS SELECT 7 AS shelf")
     with app.app_context(), transaction() as connection:
         assert connection.exec_driver_sql("SELECT shelf FROM shelves").scalar() == 7
+
+
+def test_an_error_of_the_apps_own_connection_stays_its_own(app: flask.Flask) -> None:
+    with app.app_context(), pytest.raises(psycopg2.OperationalError, match="refused"), transaction():
+        psycopg2.connect("postgresql://127.0.0.1:1/elsewhere")
 
 
 def test_what_a_route_sets_in_its_session_ends_with_its_transaction(app: flask.Flask, call: Call) -> None:

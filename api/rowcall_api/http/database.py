@@ -123,6 +123,8 @@ def _explained(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[None]
         raise DatabaseUnavailable("all connections to the database are busy: try again in a moment") from None
     except (psycopg2.Error, sqlalchemy.exc.DBAPIError) as error:
         cause = drivers_error(error)
+        if cause is error and not internal:
+            raise  # of a connection of the app's own
         if reason := _unavailable(cause):
             raise DatabaseUnavailable(reason) from error
         if internal and isinstance(cause, InsufficientPrivilege):

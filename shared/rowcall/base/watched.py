@@ -48,8 +48,7 @@ class WatchedConnection(psycopg2.extensions.connection):
     With a prologue, only Rowcall's own statements run on it: each is watched, and each transaction begins with the
     prologue.  The prologue is sent together with the first statement, so it costs no round trip; nor does its BEGIN, if
     it has one because the connection is in autocommit.  Its settings end with the transaction, so a pooler does not
-    pass them on to the next client.  Without a prologue, the statements are a
-    handler's, and may take any time.
+    pass them on to the next client.  Without a prologue, the statements are a handler's, and may take any time.
     """
 
     prologue: str | None = None
