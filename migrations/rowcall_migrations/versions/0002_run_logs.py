@@ -206,8 +206,8 @@ ROOM_FOR_CLAIMS = "ALTER TABLE rowcall.job_runs SET (fillfactor = 40)"
 
 # Lists and pruning read runs in the order of ids.  So that times have the same order, a run's time is that at which it
 # takes its id, not that of the transaction or of the statement, which may have waited for a lock.
-TIMES = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT {0}, ALTER updated_at SET DEFAULT {0}"
-TIME_OF_ID, TIME_OF_TRANSACTION = TIMES.format("clock_timestamp()"), TIMES.format("now()")
+TIME_OF_ID = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT clock_timestamp()"
+TIME_OF_TRANSACTION = "ALTER TABLE rowcall.job_runs ALTER created_at SET DEFAULT now()"
 
 
 def upgrade() -> None:

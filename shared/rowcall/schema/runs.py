@@ -117,7 +117,7 @@ job_runs = Table(
     moment("finished_at"),
     # The time at which the run takes its id, so that both grow together.
     moment("created_at", default="clock_timestamp()"),
-    moment("updated_at", default="clock_timestamp()"),
+    moment("updated_at", default=True),
     # When the payload and details were deleted; the row is kept for its keys.
     moment("pruned_at"),
     *(check(name, condition) for name, condition in status.CHECKS.items()),

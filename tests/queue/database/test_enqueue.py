@@ -47,13 +47,6 @@ def test_without_a_time_it_is_due_now_by_the_databases_clock(connection: Connect
     assert run["run_at"] == fetch_value(connection, "SELECT now()")
 
 
-@pytest.mark.parametrize("keys", [None, ["a"], ["a", None], [None, None]])
-def test_a_new_run_has_not_changed_before_it_was_created(connection: Connection, keys: list[str | None] | None) -> None:
-    for outcome in enqueue_many(connection, "noop", [{}] * len(keys or [None]), keys=keys):
-        run = get_run(connection, outcome.run_id)
-        assert run["updated_at"] >= run["created_at"]
-
-
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 def test_it_lives_and_dies_with_a_psycopg2_transaction(module_url: str, ends: str) -> None:
     caller = database.connect(module_url)
