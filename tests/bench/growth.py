@@ -90,11 +90,11 @@ def _drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types:
     with ExitStack() as stack, ThreadPoolExecutor(workers) as threads:
         connections = [stack.enter_context(_internal(bench)) for _ in range(workers)]
         pids = [connection.info.backend_pid for connection in connections]
-        before_it = cpu_seconds(pids)
+        used = cpu_seconds(pids)
         for drained in [threads.submit(_drain, connection, leases, done) for connection in connections]:
             drained.result()
         assert sum(done) == RUNS
-        return (cpu_seconds(pids) - before_it) / RUNS * 1e6
+        return (cpu_seconds(pids) - used) / RUNS * 1e6
 
 
 def _drain(connection: PgConnection, leases: dict[str, float], done: list[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import flask
 import psycopg2
@@ -12,7 +13,7 @@ from werkzeug.test import TestResponse
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database, logs
-from rowcall.base.database import fetch_value, pool
+from rowcall.base.database import PgConnection, driver_connect, fetch_value, pool
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall_api.app import create_app
 from rowcall_api.http.database import transaction
@@ -67,6 +68,20 @@ def test_connections_that_fell_silent_in_the_pool_are_replaced(
     assert enqueue(app, key).status_code == 202
     wires.fall_silent()
     assert enqueue(app, key).status_code == 202
+
+
+def test_a_server_that_ends_each_new_connection_at_once_is_an_outage(
+    app: flask.Flask, key: str, fresh_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*asked: Any) -> PgConnection:
+        connection = driver_connect(*asked)
+        with database.transaction(fresh_url) as other:
+            fetch_value(other, f"SELECT pg_terminate_backend({connection.info.backend_pid}, 60000)")
+        return connection
+
+    app.extensions["database"].dispose()
+    monkeypatch.setattr(pool, "driver_connect", connect)
+    assert enqueue(app, key).status_code == 503
 
 
 def test_a_database_that_takes_no_writes_is_an_outage(app: flask.Flask, key: str, fresh_url: str) -> None:

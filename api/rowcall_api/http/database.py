@@ -20,21 +20,21 @@ from rowcall.base.database import (
     committed,
     confirmed,
     drivers_error,
-    for_one_statement,
-    for_several_statements,
     limit_waiting,
+    prologue_for_statement,
+    prologue_for_transaction,
 )
 from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, RightsMissing
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.outages import LOCKED, READ_ONLY_REMEDY, is_outage
 from rowcall.base.redaction import redacted
-from rowcall.base.watched import InternalConnection, forgets
+from rowcall.base.watched import InternalConnection, reset_session
 from rowcall.schema import SCHEMA_ERRORS, check_revision
 
 # How long a request may wait for another transaction's lock, such as on the same key or run.  Without a limit, a few
 # such requests would block all threads.  It is shorter than the grace period of a stopping server.
 PATIENCE_SECONDS = 8.0
-ALONE, TOGETHER = for_one_statement(PATIENCE_SECONDS), for_several_statements(PATIENCE_SECONDS)
+ALONE, TOGETHER = prologue_for_statement(PATIENCE_SECONDS), prologue_for_transaction(PATIENCE_SECONDS)
 
 # How long a request may wait for the result of a statement.  TCP keepalive does not help if a proxy still acknowledges
 # packets although its server has vanished.
@@ -78,7 +78,7 @@ def app_transaction() -> Iterator[sqlalchemy.Connection]:
             yield connection
             # Drop the notices of the statements, so that only those of the commit are examined.
             del driver.notices[:]
-        if not forgets(driver):
+        if not reset_session(driver):
             connection.invalidate()
 
 
@@ -116,15 +116,17 @@ def _lent(pool: sqlalchemy.Engine, prologue: str) -> Iterator[InternalConnection
 
 @contextmanager
 def _explained(pool: sqlalchemy.Engine, internal: bool = True) -> Iterator[None]:
-    """Turn an outage, a lock or missing rights into an error that says what to do."""
+    """Turn an outage, a lock or missing rights into an error that says what to do.
+
+    An app's statements run on SQLAlchemy's connection, so an error of the driver itself is of another connection.
+    """
+    errors = (psycopg2.Error, sqlalchemy.exc.DBAPIError) if internal else (sqlalchemy.exc.DBAPIError,)
     try:
         yield
     except sqlalchemy.exc.TimeoutError:
         raise DatabaseUnavailable("all connections to the database are busy: try again in a moment") from None
-    except (psycopg2.Error, sqlalchemy.exc.DBAPIError) as error:
+    except errors as error:
         cause = drivers_error(error)
-        if cause is error and not internal:
-            raise  # of a connection of the app's own
         if reason := _unavailable(cause):
             raise DatabaseUnavailable(reason) from error
         if internal and isinstance(cause, InsufficientPrivilege):

@@ -67,7 +67,7 @@ class WatchedConnection(psycopg2.extensions.connection):
 
     @property
     def begins(self) -> bool:
-        """Whether the prologue begins a transaction, of which the driver, in autocommit, knows nothing."""
+        """Whether our prologue begins transactions; the driver is in autocommit then, and does not notice them."""
         return self.autocommit and (self.prologue or "").startswith("BEGIN")
 
     @contextmanager
@@ -92,6 +92,7 @@ class WatchedConnection(psycopg2.extensions.connection):
             self._end("ROLLBACK") if self._in_own_transaction() else super().rollback()
 
     def _in_own_transaction(self) -> bool:
+        """Return whether a transaction is open that a prologue has begun."""
         return self.autocommit and self.info.transaction_status != TRANSACTION_STATUS_IDLE
 
     def _end(self, how: str) -> None:
@@ -137,7 +138,7 @@ def was_ended(connection: WatchedConnection) -> bool:
     return bool(poll.poll(0))
 
 
-def forgets(connection: WatchedConnection) -> bool:
+def reset_session(connection: WatchedConnection) -> bool:
     """Reset what an app may have set in the session; return False if that fails."""
     try:
         connection.autocommit = True

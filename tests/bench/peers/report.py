@@ -81,15 +81,15 @@ def _table(content: Mapping[str, Any], measures: Mapping[tuple[str, str], Mappin
     lines = [f"| | {' | '.join(NAMES[peer] for peer in peers)} |", f"|---|{'---|' * len(peers)}"]
     for (measure, unit), by_peer in measures.items():
         own = statistics.median(by_peer[OURS])
-        # A shorter time is faster, and so is a higher rate.
-        faster = 1 if unit == "jobs/s" else -1
         cells = []
         for peer in peers:
             if peer not in by_peer:
                 cells.append("-")
                 continue
             median = statistics.median(by_peer[peer])
-            cells.append(_shown(median) if peer == OURS else f"{_shown(median)} ({(own / median) ** faster:.2f})")
+            # A higher rate is faster, and so is a shorter time.
+            times = own / median if unit == "jobs/s" else median / own
+            cells.append(_shown(median) if peer == OURS else f"{_shown(median)} ({times:.2f})")
         lines.append(f"| {measure}, {unit} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 

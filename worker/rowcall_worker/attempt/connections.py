@@ -12,8 +12,8 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from rowcall.base import database
 from rowcall.base.clock import elapsed
-from rowcall.base.database import committed, confirmed, for_one_statement, for_several_statements
-from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, forgets, was_ended
+from rowcall.base.database import committed, confirmed, prologue_for_statement, prologue_for_transaction
+from rowcall.base.watched import ANSWER_SECONDS, Answers, WatchedConnection, reset_session, was_ended
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -24,7 +24,7 @@ LOCK_SECONDS = 5.0
 # A connection that was idle for longer is replaced: a firewall may have dropped it, and the next run would fail.
 IDLE_SECONDS = 30.0
 
-ALONE, TOGETHER = for_one_statement(LOCK_SECONDS), for_several_statements(LOCK_SECONDS)
+ALONE, TOGETHER = prologue_for_statement(LOCK_SECONDS), prologue_for_transaction(LOCK_SECONDS)
 
 
 class Connections:
@@ -93,7 +93,7 @@ class Connections:
             self._close(connection)
             raise
         room = self._keeps() and self._of_thread.kept is None
-        if room and _as_made(connection) and (prologue or forgets(connection)):
+        if room and _as_made(connection) and (prologue or reset_session(connection)):
             self._of_thread.kept, self._of_thread.kept_at = connection, elapsed()
         else:
             self._close(connection)

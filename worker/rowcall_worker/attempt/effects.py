@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
 from typing import Any, TypeVar
 
 import psycopg2
@@ -153,8 +152,8 @@ def until_recorded(
 
     A write of one statement is tried as `statement` first, which costs one round trip instead of two.
     """
-    pause = FIRST_PAUSE_SECONDS
-    for way in chain([statement] if statement else [], repeat(transaction)):
+    pause, way = FIRST_PAUSE_SECONDS, statement or transaction
+    while True:
         try:
             with way() as connection:
                 return write(connection)
@@ -162,12 +161,12 @@ def until_recorded(
             # The write may or may not have been committed; every write here can be repeated.
             if not (is_outage(error) or is_passing(error)):
                 raise
-            if way is statement and isinstance(error, CommitUnconfirmed):
-                continue  # a transaction can tell the warning of a trigger from that of a commit
-            check_lease()
-            time.sleep(pause)  # nothing signals that the database is back
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-    raise AssertionError("unreachable")
+            # A transaction can tell the warning of a trigger from that of a commit.
+            at_once, way = way is statement and isinstance(error, CommitUnconfirmed), transaction
+            if not at_once:
+                check_lease()
+                time.sleep(pause)  # nothing signals that the database is back
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
 
 @dataclass

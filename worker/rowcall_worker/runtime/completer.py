@@ -150,7 +150,8 @@ class Completer:
         """Set a run aside whose end the database does not take now, so that others are written; raise other errors."""
         if not concerns_one_run(error):
             raise error
-        run.refusals += not isinstance(error, LockNotAvailable)
+        if not isinstance(error, LockNotAvailable):
+            run.refusals += 1
         if is_passing(error) and run.refusals < TRIES_MOST:
             self._put_off(ended, [run])
             return

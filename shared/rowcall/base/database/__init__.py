@@ -53,17 +53,17 @@ PATIENCE = "SET LOCAL lock_timeout = %(milliseconds)s;"
 SHOW_WARNINGS = "SET LOCAL client_min_messages = warning;"
 
 
-def for_one_statement(lock_seconds: float) -> str:
+def prologue_for_statement(lock_seconds: float) -> str:
     """Return the prologue with which a statement of ours, in autocommit, is a transaction of its own."""
     return patient_prologue(lock_seconds) + SHOW_WARNINGS
 
 
-def for_several_statements(lock_seconds: float) -> str:
+def prologue_for_transaction(lock_seconds: float) -> str:
     """Return the prologue with which a statement of ours, in autocommit, begins a transaction.
 
     The driver would begin it in a round trip of its own.
     """
-    return f"BEGIN; {for_one_statement(lock_seconds)}"
+    return f"BEGIN; {prologue_for_statement(lock_seconds)}"
 
 
 def connect(
@@ -145,7 +145,10 @@ def committed(connection: PgConnection, confirm: bool = True) -> Iterator[None]:
         if not connection.closed:
             connection.rollback()
         raise
-    commit(connection) if confirm else connection.commit()
+    if confirm:
+        commit(connection)
+    else:
+        connection.commit()
 
 
 def commit(connection: PgConnection) -> None:

@@ -5,7 +5,6 @@ Only they import this: SQLAlchemy would double the time that a worker takes to s
 
 from __future__ import annotations
 
-import math
 import os
 import weakref
 
@@ -18,8 +17,8 @@ from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection, driver_connect
 from rowcall.base.watched import Answers, InternalConnection, WatchedCursor, was_ended
 
-# A connection that was idle for longer is asked whether its server still answers.
-QUIET_SECONDS = 1.0
+# A connection that was idle for longer is asked whether its server still answers; under load, none is.
+QUIET_SECONDS = 0.1
 
 # Key in the details of a connection: when it was last returned to the pool.
 RETURNED = "returned"
@@ -71,11 +70,14 @@ def _check(driver: InternalConnection, record: ConnectionPoolEntry, _: object) -
 
     A server that closed the connection has told us so; one that vanished shows that only when it does not answer.
     """
+    used_at = record.info.get(RETURNED)
+    if used_at is None:
+        return  # opened just now: if it does not work, the statement says why
     if driver.closed or was_ended(driver):
         raise sqlalchemy.exc.InvalidatePoolError("the server has closed the connection")
     if driver.info.transaction_status != TRANSACTION_STATUS_IDLE:
         raise sqlalchemy.exc.DisconnectionError("the connection was left in a transaction")
-    if elapsed() > record.info.get(RETURNED, math.inf) + QUIET_SECONDS:
+    if elapsed() > used_at + QUIET_SECONDS:
         _ping(driver)
 
 
