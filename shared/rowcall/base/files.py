@@ -13,12 +13,14 @@ import hashlib
 import os
 import re
 import stat
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from rowcall.base.clock import elapsed
 from rowcall.base.errors import OutcomeUnknown, Unavailable, Unusable
 
 # No name begins with a dot, which excludes `..`, hidden files and our temporary files.
@@ -27,6 +29,10 @@ LONGEST_PATH_CHARACTERS = 400
 
 # Such as `.invoice.pdf.part`: a file with this name that is not locked was left behind by a killed writer.
 TEMPORARY = re.compile(r"\..+\.part")
+
+# A writer's new file may be locked by a sweep, which takes it for one that was left behind, but only for a moment.
+SWEEP_SECONDS = 0.5
+LOCK_STEP_SECONDS = 0.005
 
 A_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -184,13 +190,27 @@ def _locked(folder: int, name: str, create: int = 0) -> Iterator[int]:
     while True:
         handle = os.open(name, os.O_RDWR | create | NO_LINK, 0o600, dir_fd=folder)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle, SWEEP_SECONDS if create else 0.0)
             # Its writer may have renamed it between our open and our lock.
             if _is_named(handle, folder, name):
                 yield handle
                 return
         finally:
             os.close(handle)
+
+
+def _lock(handle: int, patience: float) -> None:
+    """Lock a file; raise BlockingIOError if another process still has the lock after this many seconds."""
+    until = elapsed() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if elapsed() >= until:
+                raise
+            time.sleep(LOCK_STEP_SECONDS)  # a blocking flock() has no deadline
+        else:
+            return
 
 
 def _is_named(handle: int, folder: int, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import signal
@@ -224,6 +225,17 @@ def test_a_living_writers_file_is_left_to_it(files: Files, root: Path) -> None:
         writer.communicate(timeout=60)
     assert content_of(files, "a/b.csv").endswith(b"the rest")
     assert files.write("a/b.csv", b"now mine").size == 8
+
+
+def test_a_file_that_another_writers_sweep_has_locked_for_a_moment_is_written(
+    files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write("a/first.csv", b"x")
+    with (root / "a" / ".b.csv.part").open("wb") as swept:
+        fcntl.flock(swept, fcntl.LOCK_EX)
+        monkeypatch.setattr("rowcall.base.files.time.sleep", lambda _: swept.close())
+        files.write("a/b.csv", b"whole")
+    assert content_of(files, "a/b.csv") == b"whole"
 
 
 @pytest.mark.parametrize("next_path", ["a/b.csv", "a/c.csv"])
