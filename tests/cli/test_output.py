@@ -104,6 +104,14 @@ def test_a_long_sentence_is_wrapped_at_words_on_a_terminal_and_left_whole_in_a_p
     assert whole in " ".join(click.unstyle(" ".join(seen)).split()).replace("FIX ", "FIX   ")
 
 
+def test_a_group_without_a_command_shows_its_help_alone(environment: dict[str, str]) -> None:
+    shown = rowcall(environment, "runs")
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("Usage: rowcall runs")
+    assert shown.stderr.count("Usage:") == 1
+    assert "Error" not in shown.stderr
+
+
 @pytest.mark.parametrize(
     "words", [("runs", "list", "--status", "faild"), ("enqueue", "noop", "{}", "--run-at", "never")]
 )

@@ -107,7 +107,10 @@ def named_scope(view: object, method: str) -> str | None:
 
 def authenticate() -> Caller:
     """Return the caller of this request; raise an error if its key is invalid or over its rate limit."""
-    authorization = flask.request.authorization
+    try:
+        authorization = flask.request.authorization
+    except ValueError:  # Werkzeug could not decode the credentials of another scheme, such as Basic
+        authorization = None
     if authorization is None or authorization.type != "bearer" or not authorization.token:
         raise Unauthorized(
             "send a key as `Authorization: Bearer rc_...`; `rowcall keys create` creates one", www_authenticate=MISSING

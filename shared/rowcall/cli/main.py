@@ -108,8 +108,7 @@ class FrontDoor(Group):
         except BrokenPipeError:  # here, because click would exit with 1
             _end_unread()
         except click.UsageError as error:
-            sentence = wrapped(f"{USAGE_LABEL}{error.format_message()}", errors=True).removeprefix(USAGE_LABEL)
-            raise click.UsageError(sentence, error.ctx) from None
+            raise _wrapped(error) from None
         except click.ClickException as error:
             if type(error) is not click.ClickException:
                 raise
@@ -173,6 +172,14 @@ def main() -> None:
         _run()
     except BrokenPipeError:  # while an error's sentence was printed
         _end_unread()
+
+
+def _wrapped(error: click.UsageError) -> click.UsageError:
+    """Wrap the sentence of an error; the help of a group that was called without a command is wrapped already."""
+    if "\n" in error.message:
+        return error
+    sentence = wrapped(f"{USAGE_LABEL}{error.format_message()}", errors=True).removeprefix(USAGE_LABEL)
+    return click.UsageError(sentence, error.ctx)
 
 
 def _run() -> None:

@@ -56,6 +56,7 @@ def said(answer: TestResponse) -> tuple[int, object]:
         "Bearer rc_ümläut_x",
         "Bearer rc_" + "\u0660" * 8 + "_" + "0" * 64,
         "Basic cmM6cmM=",
+        "Basic ümläut",
         "Bearer token=1, other=2",
     ],
 )
