@@ -71,6 +71,67 @@ WITH removed AS MATERIALIZED (
 SELECT id FROM erased;
 ROLLBACK;
 
+-- rowcall.definitions.idle: IS_IDLE
+-- Whether nothing is due: no unfinished run, served by this worker or not, and no schedule has a time that has come, so
+-- that nothing can be claimed, swept or decided; no failed attempt is to be counted; no definition reports to a ping
+-- URL; and every queue with a declared limit has its row.  After a gap without ticks, the tick logs the gap.
+\set names '{"mail"}'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+)
+SELECT revision, fits, NOT EXISTS (SELECT FROM lanes WHERE run_at <= now())
+    AND NOT EXISTS (SELECT FROM rowcall.job_definitions WHERE next_run_at <= now())
+    AND NOT EXISTS (SELECT FROM rowcall.job_definitions WHERE ping_url IS NOT NULL AND removed_at IS NULL)
+    AND NOT EXISTS (
+    SELECT run_id, lease_no, ended_at, error_type, error FROM rowcall.job_attempts
+    WHERE outcome IN ('fail', 'give up', 'expire') AND ended_at > greatest(coalesce((
+        SELECT last_at FROM rowcall.failure_counts ORDER BY minute DESC, last_at DESC LIMIT 1
+    ), '-infinity'), now() - interval '8 days') AND ended_at < now() - interval '20 seconds')
+    AND EXISTS (
+        SELECT FROM rowcall.schedule_ticks
+        WHERE ticked_at BETWEEN now() - interval '150.0 seconds' AND now() AND worker IS NOT NULL
+    )
+    AND :'names'::text[] <@ ARRAY(SELECT name FROM rowcall.queues WHERE name = ANY(:'names'::text[])) AS idle
+FROM (SELECT version_num AS revision, coalesce(fits, version_num) AS fits FROM rowcall.schema_version) AS schema;
+ROLLBACK;
+
+-- rowcall.definitions.idle: VISIT
+-- Every visit ticks and registers, so that people see when and where workers were.
+\set worker 'worker-1'
+\set id '1'
+\set hostname 'worker.example'
+\set pid '4711'
+\set version '0.2.0'
+\set queues '{"default"}'
+\set job_types '{"noop"}'
+\set concurrency '4'
+\set heartbeat_seconds '30'
+\set stopped 'false'
+BEGIN;
+WITH forgotten AS (DELETE FROM rowcall.workers WHERE heartbeat_at < now() - interval '1 day'), beat AS (
+WITH before AS (
+    SELECT ticked_at FROM rowcall.schedule_ticks WHERE worker IS NULL OR ticked_at < now() - interval '10 seconds'
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE rowcall.schedule_ticks SET ticked_at = now(), worker = :'worker' FROM before
+RETURNING before.ticked_at AS before, now() AS after
+)
+
+INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency, heartbeat_seconds, stopped_at)
+VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types'::text[], :'concurrency',
+    :'heartbeat_seconds', CASE WHEN :'stopped' THEN now() END);
+ROLLBACK;
+
 -- rowcall.definitions.lists: LIST_PAGE
 -- The row of a removed definition stays, so a page can begin after it.
 \set after_id '0'
@@ -7528,6 +7589,7 @@ SELECT * FROM measured WHERE place <= :'limit' AND (bytes <= :'page_bytes' OR pl
 ROLLBACK;
 
 -- rowcall.queue.workers: REGISTER
+-- A visit of `once` that found nothing to do has already stopped.
 \set id '1'
 \set hostname 'worker.example'
 \set pid '4711'
@@ -7536,10 +7598,11 @@ ROLLBACK;
 \set job_types '{"noop"}'
 \set concurrency '4'
 \set heartbeat_seconds '30'
+\set stopped 'false'
 BEGIN;
-INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency, heartbeat_seconds)
+INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency, heartbeat_seconds, stopped_at)
 VALUES (:'id', :'hostname', :'pid', :'version', :'queues'::text[], :'job_types'::text[], :'concurrency',
-    :'heartbeat_seconds');
+    :'heartbeat_seconds', CASE WHEN :'stopped' THEN now() END);
 ROLLBACK;
 
 -- rowcall.queue.workers: ALIVE

@@ -8,9 +8,11 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.definitions.idle import IS_IDLE
 from rowcall.definitions.lists import OCCURRENCES
 from rowcall.definitions.occurrences import Occurrence
 from rowcall.definitions.tick import DUE, LIVE, NEXT_DUE, OCCUR
+from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.views.pages import Order
 from tests.support.plans import looked_at, plan
 
@@ -43,6 +45,13 @@ def test_what_is_due_is_found_at_the_head_of_its_index(filled: PgConnection) -> 
     wanted = {"job_types": ["noop"], "tried": [1], "resting_ids": [2], "resting_revisions": [1]}
     for sql in (DUE, NEXT_DUE):
         assert looked_at(plan(filled, sql, wanted), "job_definitions") <= 5
+
+
+def test_a_visit_reads_the_head_of_each_index_and_of_each_lane(filled: PgConnection) -> None:
+    nodes = plan(filled, BY_INDEX + IS_IDLE, {"names": ["narrow"]})
+    assert looked_at(nodes, "job_definitions") <= 2
+    assert looked_at(nodes, "job_runs") <= 2
+    assert "job_runs_live" in {node.get("Index Name") for node in nodes}
 
 
 def test_whether_a_run_is_under_way_is_told_without_looking_at_those_that_are_not(filled: PgConnection) -> None:

@@ -58,6 +58,7 @@ SENTENCES = (
     "tests/definitions/test_tick.py",
     "tests/definitions/test_tick_runs.py",
     "tests/definitions/test_erase.py",
+    "tests/definitions/test_idle.py",
     "tests/definitions/test_broken.py",
     "tests/alerts/test_incidents.py",
     "tests/alerts/test_conditions.py",

@@ -129,10 +129,15 @@ def test_a_command_is_described_alike_with_and_without_its_extra() -> None:
     context = click.Context(rowcall)
     commands = {name: rowcall.get_command(context, name) for name in rowcall.list_commands(context)}
     assert {
-        name: command.get_short_help_str(1000)
-        for name, command in commands.items()
-        if command is not None and name in extras.ABOUT
+        name: command.get_short_help_str(1000) for name, command in commands.items() if command is not None
     } == extras.ABOUT
+
+
+def test_the_help_imports_none_of_the_commands() -> None:
+    program = "import sys; from rowcall.cli.main import rowcall; rowcall(['--help'], standalone_mode=False)"
+    said = f"{program}; print(*sys.modules, file=sys.stderr)"
+    shown = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert not {name.partition(":")[0] for name in OWN.values()} & set(shown.stderr.split())
 
 
 @pytest.mark.parametrize("name", extras.NEEDED)

@@ -137,7 +137,10 @@ def test_the_last_line_says_why_the_worker_stopped(shop: Shop) -> None:
         worker.send_signal(signal.SIGTERM)
         said, _ = worker.communicate()
     assert '"reason": "SIGTERM"' in said
-    shop.ask("noop")
     for option, reason in ((("--limit", "1"), "limit reached"), (("--max-time", "0"), "max-time reached")):
+        shop.ask("noop")
         assert f'"reason": "{reason}"' in rowcall(shop.environment, "worker", "once", *option).stderr
-    assert '"reason": "nothing that it serves is due"' in rowcall(shop.environment, "worker", "once").stderr
+    for claimed in (1, 0):  # the second one starts no threads
+        ended = rowcall(shop.environment, "worker", "once")
+        assert ended.stdout.startswith(f"claimed {claimed}")
+        assert '"reason": "nothing that it serves is due"' in ended.stderr

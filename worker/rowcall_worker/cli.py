@@ -84,7 +84,7 @@ def run_command(processes: int, metrics_port: int | None, **options: Any) -> Non
     running until their leases expire.
     """
     if processes > 1:
-        from rowcall_worker.runtime.supervisor import supervise_processes
+        from rowcall_worker.supervisor import supervise_processes
 
         supervise_processes([_port_of(number, metrics_port) for number in range(processes)])
     else:
@@ -160,7 +160,7 @@ def _work(
         with nullcontext() if once else _metrics(worker, chosen, metrics_port):
             report = worker.work()
         flush()
-        if once and chosen.app is None:
+        if once and chosen.app is None and not worker.found_idle:
             _warn_of_unserved(url, chosen)
         return report
 

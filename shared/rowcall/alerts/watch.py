@@ -33,12 +33,12 @@ class Watch:
     receivers: Sequence[Receiver]
     limits: Limits
     interval: Interval
-    _alerts: frozenset[Alert] = field(init=False)
+    alerts: frozenset[Alert] = field(init=False)
 
     def __post_init__(self) -> None:
         """If there are no receivers of all alerts, check only for dead runs, for the receivers of job types."""
         told = any(job_type.on_dead_receivers for job_type in self.catalogue.values())
-        self._alerts = frozenset(CONDITIONS) if self.receivers else frozenset({Alert.RUN_DIED} if told else ())
+        self.alerts = frozenset(CONDITIONS) if self.receivers else frozenset({Alert.RUN_DIED} if told else ())
 
     @classmethod
     def of(cls, settings: Settings, catalogue: Catalogue, pause: float) -> Watch:
@@ -51,7 +51,7 @@ class Watch:
 
         If the check is refused, perhaps because the grants are older than the table, the schedules must go on.
         """
-        if not self._alerts or not self.interval.is_over():
+        if not self.alerts or not self.interval.is_over():
             return
         changes: list[Row] = []
         with self.interval.checking(connection):
@@ -67,9 +67,9 @@ class Watch:
         own_types = [name for name, job_type in self.catalogue.items() if job_type.on_dead_receivers]
         if not takes_turn(connection, self.limits.app, own_types):
             return []
-        active = [one for one in true_now(connection, self._alerts, self.limits) if self._receivers_of(*one[:2])]
+        active = [one for one in true_now(connection, self.alerts, self.limits) if self._receivers_of(*one[:2])]
         only_types = None if self.receivers else own_types
-        changes = changed(connection, active, self._alerts, self.limits.app, only_types)
+        changes = changed(connection, active, self.alerts, self.limits.app, only_types)
         self._enqueue(connection, changes)
         return changes
 

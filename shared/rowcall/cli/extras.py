@@ -9,13 +9,32 @@ from importlib.util import find_spec
 # All other commands need `cli`, which each of these extras includes.
 EXTRAS = {"api": "api", "demo": "example", "up": "all", "worker": "worker"}
 
-# What these commands do, for the help where they cannot be imported.
+# What each command does, so that the list of commands imports none of them; a test compares them.
 ABOUT = {
-    "api": "Serve the HTTP API until SIGTERM or Ctrl-C, or until the terminal closes.",
-    "demo": "Add the rows of a small SaaS, to try the example's jobs on.",
-    "migrate": "Migrate the database to this version's schema.",
     "up": "Start PostgreSQL, the API and a worker on this machine, and show a run succeed.",
+    "new": "Write a small app into the new folder NAME: a job type, its handler, a schedule and a test.",
+    "migrate": "Migrate the database to this version's schema.",
+    "types": "List the job types of ROWCALL_APP and of Rowcall itself, with the fields of their payloads.",
+    "enqueue": "Enqueue a run of JOB_TYPE with PAYLOAD, a JSON object.",
     "worker": "Perform due runs.",
+    "api": "Serve the HTTP API until SIGTERM or Ctrl-C, or until the terminal closes.",
+    "runs": "Show and change runs.",
+    "failures": "List the errors that made attempts fail in the last 7 days, the most frequent in the last hour first.",
+    "operations": "List, stop and continue operations, which change many runs; `rowcall runs retry --status dead` "
+    "starts one.",
+    "definitions": "Show and change definitions: which job types run, and when.",
+    "effects": "Show the external side effects of runs, and resolve those with an unknown outcome.",
+    "queues": "List, pause, resume and limit queues.",
+    "workers": "List workers, the newest first, and the runs that each is performing.",
+    "alerts": "List incidents, and send a test alert.",
+    "keys": "Create, list, rotate and revoke API keys.",
+    "audit": "List the newest matching changes by operators.",
+    "webhook-secret": "Print the secret that the receiver at URL uses to verify webhooks.",
+    "prune": "Prune old runs and their expired keys now, as the definitions prune_runs and expire_keys do each night.",
+    "erase": "Erase the content of finished runs, for a person who has asked for their data to be deleted.",
+    "doctor": "Show the settings that are set, and look for problems.",
+    "completion": "Print the script that lets a shell complete commands and options.",
+    "demo": "Add the rows of a small SaaS, to try the example's jobs on.",
 }
 
 # Modules that Rowcall imports but installs only with extras.  Any other missing module is imported by the app, and
@@ -66,10 +85,10 @@ def is_missing(error: ModuleNotFoundError) -> bool:
 
 
 def outlined(name: str) -> str | None:
-    """Say what a command does without importing it; return None for a command that imports little."""
-    if name not in NEEDED:
+    """Say what a command does without importing it; return None for one that an app adds."""
+    if name not in ABOUT:
         return None
-    return ABOUT[name] if all(map(find_spec, NEEDED[name])) else described(name)
+    return ABOUT[name] if all(map(find_spec, NEEDED.get(name, ()))) else described(name)
 
 
 def described(name: str) -> str:

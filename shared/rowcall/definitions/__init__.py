@@ -9,6 +9,7 @@ from rowcall.definitions.broken import Resting
 from rowcall.definitions.check import ContentSchema, as_sent, checked, in_words
 from rowcall.definitions.content import Content
 from rowcall.definitions.fields import Duration
+from rowcall.definitions.idle import visit_idle
 from rowcall.definitions.lists import definitions_page, next_due, occurrences_of
 from rowcall.definitions.occurrences import problem_of
 from rowcall.definitions.overdue import overdue
@@ -59,4 +60,5 @@ __all__ = [
     "tick",
     "undecided",
     "version_of",
+    "visit_idle",
 ]

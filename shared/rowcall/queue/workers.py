@@ -20,10 +20,11 @@ def silence(heartbeat: float) -> float:
     return max(SILENCE_SECONDS, 3 * heartbeat)
 
 
+# A visit of `once` that found nothing to do has already stopped.
 REGISTER = """
-INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency, heartbeat_seconds)
+INSERT INTO rowcall.workers (id, hostname, pid, version, queues, job_types, concurrency, heartbeat_seconds, stopped_at)
 VALUES (%(id)s, %(hostname)s, %(pid)s, %(version)s, %(queues)s::text[], %(job_types)s::text[], %(concurrency)s,
-    %(heartbeat_seconds)s)
+    %(heartbeat_seconds)s, CASE WHEN %(stopped)s THEN now() END)
 """
 
 # Primary key; a heap-only update while the worker is awake, because no index contains heartbeat_at.  It does not wait
@@ -102,6 +103,7 @@ class Registration:
     job_types: Sequence[str]
     concurrency: int
     heartbeat_seconds: float | None = None
+    stopped: bool = False
 
 
 def register(connection: Connection, worker: Registration) -> None:

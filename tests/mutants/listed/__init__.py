@@ -26,6 +26,7 @@ from tests.mutants.listed.erase_definitions import ERASE_DEFINITIONS
 from tests.mutants.listed.failures import FAILURES
 from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
+from tests.mutants.listed.idle import IDLE
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
 from tests.mutants.listed.operations import OPERATIONS
@@ -54,6 +55,7 @@ MUTANTS = (
     *CLONE,
     *ENQUEUE,
     *TICK,
+    *IDLE,
     *PRUNE,
     *ERASE,
     *ERASE_DEFINITIONS,

@@ -50,6 +50,11 @@ class Scheduler:
         watch, pings = Watch.of(settings, catalogue, pause), Pings.of(settings, pause)
         return cls(link, worker, catalogue, settings.tick_bound, settings.poll, watch, pings)
 
+    @property
+    def has_checks(self) -> bool:
+        """Whether this process checks alerts or calls a dead man's switch."""
+        return bool(self.watch.alerts) or self.pings.alive
+
     def start(self, guarded: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Start, as a daemon, because the next tick of any worker processes what this one leaves."""
         self._begin(guarded(self._run))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from rowcall.base.errors import JobTypeUnknown
+from rowcall.job_types import Catalogue, JobType
 
 # How long `once` ticks and claims: cron starts the next worker after a minute.
 MAX_TIME_SECONDS = 55.0
@@ -19,6 +22,13 @@ class Task:
     types: Sequence[str] | None = None
     limit: int | None = None
     max_time: float = MAX_TIME_SECONDS
+
+    def served(self, known: Catalogue) -> Mapping[str, JobType]:
+        """Return the job types that the worker serves: all it knows, or those it was given."""
+        for name in self.types or ():
+            if name not in known:
+                raise JobTypeUnknown(name, sorted(known))
+        return {name: known[name] for name in (self.types or known)}
 
 
 @dataclass(frozen=True)

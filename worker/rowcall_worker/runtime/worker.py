@@ -6,21 +6,16 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Mapping, Sequence
 
 from rowcall import __version__
 from rowcall.base.clock import elapsed
-from rowcall.base.database import all_or_nothing
-from rowcall.base.errors import JobTypeUnknown, SchemaMismatch
+from rowcall.base.errors import SchemaMismatch
 from rowcall.base.logs import LogEvent, log
-from rowcall.base.outages import can_be_tried_again
 from rowcall.base.settings import Settings
 from rowcall.base.watched import ANSWER_SECONDS
-from rowcall.job_types import Catalogue, JobType, catalogue
+from rowcall.job_types import catalogue
 from rowcall.queue import ClaimRequest
-from rowcall.queue.queues import make_queues
-from rowcall.queue.workers import Registration, register, stopped
-from rowcall.schema import check_revision
+from rowcall.queue.workers import Registration, stopped
 from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.runner import Runner
@@ -38,6 +33,7 @@ from rowcall_worker.runtime.heartbeat import Heartbeat, notified
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.notifier import Notifier
 from rowcall_worker.runtime.producer import Producer
+from rowcall_worker.runtime.registration import finds_idle, register_worker
 from rowcall_worker.runtime.scheduler import Scheduler
 from rowcall_worker.runtime.signals import StopSignal
 from rowcall_worker.runtime.task import Report, Task
@@ -52,9 +48,7 @@ DRAIN_STEP_SECONDS = 0.05
 # How long a stopping worker waits for the result of a claim or a tick in progress.
 CLAIM_SECONDS = 2.0
 
-# How long `worker run` tries to register: a server or a pooler restarts within seconds.
-START_SECONDS = 20.0
-
+NOTHING_DUE = "nothing that it serves is due"
 RELEASED = "the worker was stopped before the run was finished"
 
 
@@ -68,11 +62,13 @@ class Worker:
         self._url = url
         self._task = task
         types = catalogue()
-        served = _served(types, task.types)
+        served = task.served(types)
         handlers = load_handlers(types, settings.app)
         leases = {name: job_type.lease or settings.lease for name, job_type in served.items()}
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self.outage = Outage()
+        # Whether `once` found nothing due at its first look, so that it started no threads.
+        self.found_idle = False
         self.in_flight = InFlight(task.concurrency, task.limit, deciding=task.once)
         self._isolation = Isolation(served, url)
         runner = Runner.of(handlers, Connections(url, self.outage.answers, patience), settings)
@@ -124,57 +120,53 @@ class Worker:
         self._watchdog.start()
         self._register(stop)
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
-        self._heartbeat.start()
         until = started + task.max_time if task.once else float("inf")
-        if task.once:
-            self._scheduler.start_once(self.in_flight.guarded, until, self.in_flight.look_again)
-        else:
-            self._scheduler.start(self.in_flight.guarded)
-            self._notifier.start(self.in_flight.guarded)
-            self._isolation.start()
-        self._threads = [producer.start() for producer in self._producers]
-        while not stop.asked and elapsed() < until and self.in_flight.failure is None:
-            # Signals are handled between waits, so no wait may last forever.
-            quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
-            if quiet:  # otherwise a look may have set it since
-                self.in_flight.quiet.clear()
-            if task.once and not self.in_flight.deciding and (quiet or self._limit_reached()):
-                break
-        reason = self._reason(stop, until)
-        if task.once:
-            self._finish(stop)
-        self._drain()
-        for thread in self._threads:
-            thread.join(DRAIN_STEP_SECONDS)
-        self._scheduler.join(CLAIM_SECONDS)
-        self._heartbeat.stop(self._patience)
+        reason = NOTHING_DUE if self.found_idle else self._work(stop, until)
         report = self._report(elapsed() - started, reason)
         self._watchdog.stop()
         if self.in_flight.failure is not None:
             raise self.in_flight.failure
         return report
 
-    def _register(self, stop: StopSignal) -> None:
-        """Register the worker; one that stays keeps trying for a while if the database cannot be used.
-
-        After that it exits, and its service manager restarts it.
-        """
-        link = self._link("start")
-        until = elapsed() + (0 if self._task.once else START_SECONDS)
-        while True:
-            try:
-                connection = link.get()
-                with all_or_nothing(connection):
-                    check_revision(connection)
-                    make_queues(connection, list(self._request.declared))
-                    register(connection, self._registered())
+    def _work(self, stop: StopSignal, until: float) -> str:
+        """Start the threads, wait, and stop them; return why the worker stops."""
+        self._start(until)
+        while not stop.asked and elapsed() < until and self.in_flight.failure is None:
+            # Signals are handled between waits, so no wait may last forever.
+            quiet = self.in_flight.quiet.wait(min(self._settings.poll, max(0.0, until - elapsed())))
+            if quiet:  # otherwise a look may have set it since
+                self.in_flight.quiet.clear()
+            if self._task.once and not self.in_flight.deciding and (quiet or self._limit_reached()):
                 break
-            except CONNECTION_ERRORS as error:
-                if stop.asked or elapsed() >= until or not can_be_tried_again(error):
-                    raise
-                self.in_flight.quiet.wait(link.lost(error))
-        link.works()
-        self._write_counts(link)
+        reason = self._reason(stop, until)
+        if self._task.once:
+            self._finish(stop)
+        self._drain()
+        for thread in self._threads:
+            thread.join(DRAIN_STEP_SECONDS)
+        self._scheduler.join(CLAIM_SECONDS)
+        self._heartbeat.stop(self._patience)
+        self._record_stop()
+        return reason
+
+    def _start(self, until: float) -> None:
+        self._heartbeat.start()
+        if self._task.once:
+            self._scheduler.start_once(self.in_flight.guarded, until, self.in_flight.look_again)
+        else:
+            self._scheduler.start(self.in_flight.guarded)
+            self._notifier.start(self.in_flight.guarded)
+            self._isolation.start()
+        self._threads = [producer.start() for producer in self._producers]
+
+    def _register(self, stop: StopSignal) -> None:
+        """Register the worker, unless `once` finds at its first look that nothing is due."""
+        link, worker, limited_queues = self._link("start"), self._registered(), list(self._request.declared)
+        if self._task.once and not self._scheduler.has_checks:
+            self.found_idle = finds_idle(link, worker, limited_queues)
+        if not self.found_idle:
+            register_worker(link, worker, limited_queues, self._task.once, stop, self.in_flight.quiet)
+            self._write_counts(link)
         link.close()
 
     def _write_counts(self, link: Link) -> None:
@@ -259,14 +251,10 @@ class Worker:
             return stop.name
         if elapsed() >= until:
             return "max-time reached"
-        return "limit reached" if self._limit_reached() else "nothing that it serves is due"
+        return "limit reached" if self._limit_reached() else NOTHING_DUE
 
-    def _report(self, seconds: float, reason: str) -> Report:
-        """Record the stop in the database and in the log."""
-        tally = self.in_flight.tally
-        report = Report(
-            self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
-        )
+    def _record_stop(self) -> None:
+        """Record the last counts and the stop in the database."""
         link = self._link("report", tolerant=True)
         self._write_counts(link)
         try:
@@ -274,6 +262,13 @@ class Worker:
         except CONNECTION_ERRORS as error:
             link.lost(error)
         link.close()
+
+    def _report(self, seconds: float, reason: str) -> Report:
+        """Say what the worker did, in the log too."""
+        tally = self.in_flight.tally
+        report = Report(
+            self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
+        )
         log().info(LogEvent.WORKER_STOPPED, worker=self.id, reason=reason, **vars(report))
         return report
 
@@ -288,11 +283,3 @@ class Worker:
             self._task.concurrency,
             self._interval,
         )
-
-
-def _served(types: Catalogue, names: Sequence[str] | None) -> Mapping[str, JobType]:
-    """The job types that this worker serves: all it knows, or those it was given."""
-    for name in names or ():
-        if name not in types:
-            raise JobTypeUnknown(name, sorted(types))
-    return {name: types[name] for name in (names or types)}
