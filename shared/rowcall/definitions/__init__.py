@@ -12,7 +12,6 @@ from rowcall.definitions.fields import Duration
 from rowcall.definitions.idle import visit_idle
 from rowcall.definitions.lists import definitions_page, next_due, occurrences_of
 from rowcall.definitions.occurrences import problem_of
-from rowcall.definitions.overdue import overdue
 from rowcall.definitions.run_now import run_now
 from rowcall.definitions.store import (
     Change,
@@ -24,7 +23,7 @@ from rowcall.definitions.store import (
     remove,
     resume,
 )
-from rowcall.definitions.tick import Ticked, clock, last_tick, tick, undecided
+from rowcall.definitions.tick import Ticked, clock, last_tick, overdue, tick, undecided
 from rowcall.definitions.version import Precondition, version_of
 
 __all__ = [

@@ -30,6 +30,9 @@ from rowcall.status import Status
 # takes some time.
 PUNCTUAL = timedelta(seconds=120)
 
+# A nominal time that is unprocessed for longer than this is overdue: every worker ticks more often.
+LATE = timedelta(seconds=SILENCE_SECONDS)
+
 # How long a nominal time is left to other workers if the job type refuses the payload: in a deploy, this process may
 # have an older version of the type.
 PATIENCE = timedelta(minutes=15)
@@ -248,6 +251,26 @@ def last_tick(connection: Connection) -> Row:
 def undecided(connection: Connection) -> list[Row]:
     """Return definitions that have an overdue, unprocessed nominal time."""
     return fetch_all(connection, UNDECIDED)
+
+
+def overdue(row: Row, last: Row, now: datetime) -> str | None:
+    """Return why this definition's nominal time is unprocessed; None if it is paused, or if the next tick is on time.
+
+    `last` is the last tick, as `last_tick` returns it.  As long as no worker ticks, that alone is the cause.
+    """
+    due = row["next_run_at"]
+    if due is None or due > now or row["paused_at"]:
+        return None
+    if last["worker"] is None:
+        return "no worker has ever ticked"
+    if now - last["ticked_at"] > LATE:
+        return f"no worker has ticked since {last['ticked_at'].isoformat(sep=' ', timespec='seconds')}"
+    if now - due > LATE:
+        return (
+            f"workers tick, and none has processed it: their ROWCALL_APP must have the job type {row['job_type']}; if"
+            ' the definition is invalid, their logs say "schedule broken"'
+        )
+    return None
 
 
 def clock(connection: Connection) -> datetime:
