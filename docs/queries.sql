@@ -74,7 +74,9 @@ ROLLBACK;
 -- rowcall.definitions.idle: IS_IDLE
 -- Whether nothing is due: no unfinished run, served by this worker or not, and no schedule has a time that has come, so
 -- that nothing can be claimed, swept or decided; no failed attempt is to be counted; no definition reports to a ping
--- URL; and every queue with a declared limit has its row.  After a gap without ticks, the tick logs the gap.
+-- URL; every queue with a declared limit has its row; and this version is known, which marks a deploy.  After a gap
+-- without ticks, the tick logs the gap.  Another visit may have ticked since this transaction began.
+\set version '0.2.0'
 \set names '{"mail"}'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -99,8 +101,10 @@ SELECT revision, fits, NOT EXISTS (SELECT FROM lanes WHERE run_at <= now())
     ), '-infinity'), now() - interval '8 days') AND ended_at < now() - interval '20 seconds')
     AND EXISTS (
         SELECT FROM rowcall.schedule_ticks
-        WHERE ticked_at BETWEEN now() - interval '150.0 seconds' AND now() AND worker IS NOT NULL
+        WHERE ticked_at BETWEEN now() - interval '150.0 seconds' AND clock_timestamp()
+            AND worker IS NOT NULL
     )
+    AND EXISTS (SELECT FROM rowcall.worker_versions WHERE version = :'version')
     AND :'names'::text[] <@ ARRAY(SELECT name FROM rowcall.queues WHERE name = ANY(:'names'::text[])) AS idle
 FROM (SELECT version_num AS revision, coalesce(fits, version_num) AS fits FROM rowcall.schema_version) AS schema;
 ROLLBACK;

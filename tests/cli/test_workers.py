@@ -81,4 +81,16 @@ def test_a_pipe_gets_all_columns_and_json_all_fields(environment: dict[str, str]
 def test_an_empty_list_says_so(environment: dict[str, str], fresh_url: str, options: list[str]) -> None:
     with database.transaction(fresh_url) as connection:
         database.fetch_all(connection, "DELETE FROM rowcall.workers")
-    assert "`rowcall worker run` starts one" in rowcall(environment, "workers", *options).stdout
+    told = " ".join(rowcall(environment, "workers", *options).stdout.split())
+    assert "start one with `rowcall worker run`, or let cron start `rowcall worker once` every minute" in told
+
+
+def test_between_the_visits_of_cron_the_empty_list_says_when_the_last_one_was(
+    environment: dict[str, str], fresh_url: str
+) -> None:
+    visit = "heartbeat_at = now() - interval '40 seconds', stopped_at = now() - interval '40 seconds'"
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, f"UPDATE rowcall.workers SET {visit}")
+    told = rowcall(environment, "workers").stdout
+    assert re.search(r"the last heartbeat was 4\d s ago \(`rowcall workers --stopped`\)", " ".join(told.split()))
+    assert rowcall(environment, "workers", "--json").stdout == "[]\n"

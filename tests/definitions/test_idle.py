@@ -22,7 +22,8 @@ QUIET = """
 UPDATE rowcall.schedule_ticks SET worker = 'w', ticked_at = now() - interval '1 minute';
 INSERT INTO rowcall.job_definitions (name, job_type, schedule, next_run_at)
 VALUES ('d', 'noop', '@daily', now() + interval '1 second');
-INSERT INTO rowcall.queues (name) VALUES ('narrow')
+INSERT INTO rowcall.queues (name) VALUES ('narrow');
+INSERT INTO rowcall.worker_versions (version) VALUES ('1.0')
 """
 
 WORKERS = "SELECT *, stopped_at = now() AND heartbeat_at = now() AS stopped_now FROM rowcall.workers"
@@ -93,7 +94,8 @@ DUE = {
     "a failed attempt is to be counted": attempt("21 seconds"),
     "no worker has ever ticked": sql("UPDATE rowcall.schedule_ticks SET worker = NULL"),
     "no worker has ticked for a while": sql("UPDATE rowcall.schedule_ticks SET ticked_at = now() - interval '151 s'"),
-    "the last tick is in the future": sql("UPDATE rowcall.schedule_ticks SET ticked_at = now() + interval '1 s'"),
+    "the last tick is in the future": sql("UPDATE rowcall.schedule_ticks SET ticked_at = now() + interval '1 h'"),
+    "no worker of this version has been here": sql("UPDATE rowcall.worker_versions SET version = '0.9'"),
     "a queue with a declared limit has no row": sql("UPDATE rowcall.queues SET name = 'wide'"),
     "the schema is older": sql("UPDATE rowcall.schema_version SET version_num = '0001', fits = '0001'"),
     "the schema is too new": sql("UPDATE rowcall.schema_version SET version_num = '9999', fits = '9999'"),
@@ -116,6 +118,7 @@ NOT_DUE = {
         f"{ITS} ping_url = 'https://hc-ping.com/1', removed_at = now(), next_run_at = NULL"
     ),
     "an attempt has failed just now": attempt("19 seconds"),
+    "another worker has just ticked": sql("UPDATE rowcall.schedule_ticks SET ticked_at = clock_timestamp()"),
     "the schema is newer and fits": sql(f"UPDATE rowcall.schema_version SET version_num = '9999', fits = '{REVISION}'"),
 }
 

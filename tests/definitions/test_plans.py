@@ -48,7 +48,7 @@ def test_what_is_due_is_found_at_the_head_of_its_index(filled: PgConnection) -> 
 
 
 def test_a_visit_reads_the_head_of_each_index_and_of_each_lane(filled: PgConnection) -> None:
-    nodes = plan(filled, BY_INDEX + IS_IDLE, {"names": ["narrow"]})
+    nodes = plan(filled, BY_INDEX + IS_IDLE, {"names": ["narrow"], "version": "1.0"})
     assert looked_at(nodes, "job_definitions") <= 2
     assert looked_at(nodes, "job_runs") <= 2
     assert "job_runs_live" in {node.get("Index Name") for node in nodes}

@@ -15,8 +15,9 @@ CHUNK_BYTES = 65536
 class Wire:
     """One connection through the network."""
 
-    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+    def __init__(self, client: socket.socket, server: socket.socket, flows: threading.Event) -> None:
         self._silent = False
+        self._flows = flows
         self._carrying = threading.Lock()
         self._ends = (client, server)
         for source, target in ((client, server), (server, client)):
@@ -37,6 +38,7 @@ class Wire:
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while chunk := source.recv(CHUNK_BYTES):
+                self._flows.wait()
                 with self._carrying:
                     if not self._silent:
                         target.sendall(chunk)
@@ -54,6 +56,9 @@ class Network:
         self.url = re.sub(r"@[^/]+/", f"@127.0.0.1:{self._listening.getsockname()[1]}/", url)
         self.wires: list[Wire] = []
         self.drops = 0
+        # Data waits while this is clear, and is then carried.
+        self.flows = threading.Event()
+        self.flows.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def fall_silent(self) -> None:
@@ -79,7 +84,7 @@ class Network:
                     self.drops -= 1
                     client.close()
                     continue
-                self.wires.append(Wire(client, socket.create_connection(self._server)))
+                self.wires.append(Wire(client, socket.create_connection(self._server), self.flows))
 
 
 @contextmanager

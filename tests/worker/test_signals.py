@@ -27,6 +27,7 @@ from tests.support.processes import (
     wait_until,
 )
 from tests.support.shop import Shop
+from tests.support.silence import network
 
 
 @pytest.fixture
@@ -140,6 +141,13 @@ def test_the_last_line_says_why_the_worker_stopped(shop: Shop) -> None:
     for option, reason in ((("--limit", "1"), "limit reached"), (("--max-time", "0"), "max-time reached")):
         shop.ask("noop")
         assert f'"reason": "{reason}"' in rowcall(shop.environment, "worker", "once", *option).stderr
+    with network(shop.url) as between:
+        between.flows.clear()
+        with running(shop.environment | {"DATABASE_URL": between.url}, "worker", "once") as visit:
+            wait_until(lambda: between.wires, "it connects, to look whether anything is due")
+            visit.send_signal(signal.SIGTERM)
+            between.flows.set()
+            assert '"reason": "SIGTERM"' in visit.communicate()[0]
     for claimed in (1, 0):  # the second one starts no threads
         ended = rowcall(shop.environment, "worker", "once")
         assert ended.stdout.startswith(f"claimed {claimed}")

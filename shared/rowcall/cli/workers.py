@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import click
@@ -10,7 +11,7 @@ from rowcall.base import settings
 from rowcall.base.database import Row
 from rowcall.base.durations import duration_words
 from rowcall.cli.session import command_transaction
-from rowcall.cli.terminal.output import show_json
+from rowcall.cli.terminal.output import show_json, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.queue.views.live_workers import HOLDER_INTERVALS, MISSED_INTERVALS
@@ -35,13 +36,22 @@ def workers_command(stopped: bool, limit: int, table: Table) -> None:
     heartbeat = settings.read().heartbeat
     with command_transaction() as connection:
         workers = list_workers(connection, limit, heartbeat=heartbeat, stopped=stopped).workers
+        gone = [] if workers or stopped else list_workers(connection, 1, heartbeat=heartbeat, stopped=True).workers
         now = clock(connection)
     if table.as_json:
         show_json(workers)
         return
     rows = [{**worker, "state": _state(worker, heartbeat), "runs": _in_words(worker)} for worker in workers]
+    table.show(rows, LISTED, now, _none(gone, stopped), MORE, whole=("state",))
+
+
+def _none(gone: Sequence[Row], stopped: bool) -> str:
+    """Say that no worker is listed; where cron starts workers, this is the usual state, so say when one was here."""
+    if gone:
+        ago = duration_words(timedelta(seconds=int(gone[0]["heartbeat_age_seconds"])))
+        return wrapped(f"no worker is alive; the last heartbeat was {ago} ago (`rowcall workers --stopped`)")
     none = "no worker was alive in the last day" if stopped else "no worker is alive"
-    table.show(rows, LISTED, now, f"{none}; `rowcall worker run` starts one", MORE, whole=("state",))
+    return wrapped(f"{none}; start one with `rowcall worker run`, or let cron start `rowcall worker once` every minute")
 
 
 def _state(worker: Row, heartbeat: float) -> str:

@@ -16,7 +16,8 @@ from rowcall.schema.revision import SCHEMA, Schema, mismatch
 
 # Whether nothing is due: no unfinished run, served by this worker or not, and no schedule has a time that has come, so
 # that nothing can be claimed, swept or decided; no failed attempt is to be counted; no definition reports to a ping
-# URL; and every queue with a declared limit has its row.  After a gap without ticks, the tick logs the gap.
+# URL; every queue with a declared limit has its row; and this version is known, which marks a deploy.  After a gap
+# without ticks, the tick logs the gap.  Another visit may have ticked since this transaction began.
 IS_IDLE = f"""
 WITH RECURSIVE {LANES}
 SELECT revision, fits, NOT EXISTS (SELECT FROM lanes WHERE run_at <= now())
@@ -25,8 +26,10 @@ SELECT revision, fits, NOT EXISTS (SELECT FROM lanes WHERE run_at <= now())
     AND NOT EXISTS ({NOT_COUNTED} AND ended_at < now() - {SETTLED})
     AND EXISTS (
         SELECT FROM rowcall.schedule_ticks
-        WHERE ticked_at BETWEEN now() - interval '{SILENCE_SECONDS} seconds' AND now() AND worker IS NOT NULL
+        WHERE ticked_at BETWEEN now() - interval '{SILENCE_SECONDS} seconds' AND clock_timestamp()
+            AND worker IS NOT NULL
     )
+    AND EXISTS (SELECT FROM rowcall.worker_versions WHERE version = %(version)s)
     AND %(names)s::text[] <@ ARRAY(SELECT name FROM rowcall.queues WHERE name = ANY(%(names)s::text[])) AS idle
 FROM ({SCHEMA}) AS schema
 """
@@ -40,7 +43,7 @@ WITH forgotten AS ({FORGET}), beat AS ({BEAT})
 
 def visit_idle(connection: Connection, worker: Registration, limited_queues: Sequence[str]) -> bool:
     """If nothing is due, record that this worker looked and stopped; return whether that is so."""
-    found = fetch_one(connection, BY_INDEX + IS_IDLE, {"names": list(limited_queues)})
+    found = fetch_one(connection, BY_INDEX + IS_IDLE, {"names": list(limited_queues), "version": worker.version})
     if found is None or not found.pop("idle") or mismatch(Schema(**found)):
         return False
     gone = dataclasses.replace(worker, stopped=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-TICKED = "ticked_at BETWEEN now() - interval '{SILENCE_SECONDS} seconds' AND now()"
+TICKED = "ticked_at BETWEEN now() - interval '{SILENCE_SECONDS} seconds' AND clock_timestamp()"
 
 IDLE = [
     *(
@@ -25,6 +25,12 @@ IDLE = [
             ("a gap without ticks is not logged", TICKED, "ticked_at <= now()"),
             ("a tick in the future is kept", TICKED, "ticked_at >= now() - interval '{SILENCE_SECONDS} seconds'"),
             ("the first tick is not recorded as such", " AND worker IS NOT NULL", ""),
+            ("a visit during another one goes the usual way", "AND clock_timestamp()", "AND now()"),
+            (
+                "a deploy is not marked",
+                "AND EXISTS (SELECT FROM rowcall.worker_versions WHERE version = %(version)s)",
+                "",
+            ),
             ("a declared limit has no row", "AND %(names)s::text[] <@ ARRAY", "AND '{{}}'::text[] <@ ARRAY"),
         )
     ),

@@ -121,7 +121,7 @@ class Worker:
         self._register(stop)
         log().info(LogEvent.WORKER_STARTED, worker=self.id, concurrency=task.concurrency, queues=task.queues or "all")
         until = started + task.max_time if task.once else float("inf")
-        reason = NOTHING_DUE if self.found_idle else self._work(stop, until)
+        reason = (stop.name or NOTHING_DUE) if self.found_idle else self._work(stop, until)
         report = self._report(elapsed() - started, reason)
         self._watchdog.stop()
         if self.in_flight.failure is not None:

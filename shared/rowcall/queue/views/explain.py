@@ -190,6 +190,8 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         ended = max(worker["stopped_at"] for worker in workers)
         missed = ", after the run had become due, and did not take it"
         then = "; the next one will take it" if ended < row["run_at"] else missed
+        # Perhaps cron starts them.
+        command = "rowcall worker once" if ended < row["run_at"] else command
         return Condition("worker", False, f"{message}: the last one ended at {_time(ended)}{then}", command)
     if others:
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
