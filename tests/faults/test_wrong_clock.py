@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,12 +10,11 @@ import pytest
 from rowcall.base import database
 from rowcall.base.database import Row
 from tests.definitions.keeping import asleep_since, hourly_but_not_now, kept
-from tests.support.processes import APPS, rowcall, running, wait_until
+from tests.support.processes import rowcall, running, wait_until
 from tests.support.shop import Shop
+from tests.support.wrong_clock import wrong_clock
 
 pytestmark = pytest.mark.program("faketime")
-
-FAKETIME = shutil.which("faketime") or "faketime"
 
 MINUTES = 45
 
@@ -37,14 +34,7 @@ def minutes(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def wrong(shop: Shop, minutes: int) -> dict[str, str]:
     """Return the environment of a worker with a wrong wall clock and a correct monotonic clock."""
-    library = subprocess.run([FAKETIME, "-m", "-f", "+0", "printenv", "LD_PRELOAD"], stdout=subprocess.PIPE, check=True)
-    return {
-        **shop.environment,
-        "LD_PRELOAD": library.stdout.decode().strip(),
-        "FAKETIME": f"{minutes:+d}m",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "PYTHONPATH": f"{APPS / 'wrong_clock'}:{shop.environment['PYTHONPATH']}",
-    }
+    return wrong_clock(shop.environment, minutes)
 
 
 def minutes_ahead(told: Row) -> float:

@@ -49,11 +49,12 @@ class Wire:
 class Network:
     """Carries data between the database's server and the clients that connect to `url`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, listening: socket.socket | None = None) -> None:
         parts = urlsplit(url)
         self._server = (parts.hostname, parts.port)
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = re.sub(r"@[^/]+/", f"@127.0.0.1:{self._listening.getsockname()[1]}/", url)
+        self._listening = listening or socket.create_server(("127.0.0.1", 0))
+        host, port = self._listening.getsockname()
+        self.url = re.sub(r"@[^/]+/", f"@{host}:{port}/", url)
         self.wires: list[Wire] = []
         self.drops = 0
         # Data waits while this is clear, and is then carried.
