@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import urllib.error
 import urllib.request
@@ -25,22 +27,24 @@ from tests.support.page import blocks
 from tests.support.processes import wait_until
 from tests.support.silence import Network
 
-NUMBERS = (1, 2, 3)
-
 # As the page tells its readers to set it.  A killed server loses nothing that it has written, so fsync may be off: only
 # a machine that loses its power would lose something.
 [YAML_OF_THE_PAGE] = blocks("high-availability.md", "yaml")
 DCS = YAML(typ="safe").load(YAML_OF_THE_PAGE)["bootstrap"]["dcs"]
 DCS["postgresql"]["parameters"] |= {"fsync": "off", "max_connections": 60, "shared_buffers": "16MB"}
 
-# Where the page's commands find Patroni's configuration.
-CONFIGURED = "/etc/patroni/patroni.yml"
+LOG_CHARACTERS = 5000
+
+# Where the page's commands find Patroni's configuration, and its settings the archive.
+CONFIGURED, BACKUP = "/etc/patroni/patroni.yml", "/backup"
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a free port below those that the kernel gives to clients, which would take it before a server listens."""
+    while True:
+        port = random.randrange(20_000, 32_000)  # noqa: S311 - no secret
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class Node:
@@ -58,6 +62,7 @@ class Node:
 
     def _configured(self, programs: Path) -> dict[str, Any]:
         here = f"127.0.0.1:{self.port}"
+        archiving = json.loads(json.dumps(DCS).replace(BACKUP, str(self._folder.parent / "backup")))
         trusted = [f"{kind} all 127.0.0.1/32 trust" for kind in ("host all", "host replication")]
         return {
             "scope": "shop",
@@ -65,7 +70,7 @@ class Node:
             "restapi": {"listen": f"127.0.0.1:{self._rest_port}", "connect_address": f"127.0.0.1:{self._rest_port}"},
             # As a proxy, because Patroni would otherwise use the address that etcd itself advertises.
             "etcd3": {"proxy": f"http://127.0.0.1:{urlsplit(self.etcd.url).port}"},
-            "bootstrap": {"dcs": DCS, "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, {"auth": "trust"}]},
+            "bootstrap": {"dcs": archiving, "initdb": [{"encoding": "UTF8"}, {"locale": "C.UTF-8"}, {"auth": "trust"}]},
             "postgresql": {
                 "listen": here,
                 "connect_address": here,
@@ -114,8 +119,10 @@ class Node:
 class Cluster:
     """The nodes, and the URL under which clients find the leader."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node], folder: Path, owner: account.Account) -> None:
         self.nodes = nodes
+        # For files that PostgreSQL's user must read and write, such as the archive, which is in its folder `backup`.
+        self.folder, self.owner = folder, owner
         servers = ",".join(f"127.0.0.1:{node.port}" for node in nodes)
         self.url = f"postgresql://postgres@{servers}/postgres?target_session_attrs=read-write"
 
@@ -130,7 +137,8 @@ class Cluster:
     def wait_until_whole(self) -> None:
         """Return when every node leads or follows, and one is synchronous."""
         wait_until(lambda: len(self._in("primary")) + len(self._in("replica")) == len(self.nodes), "all nodes are up")
-        wait_until(lambda: self._in("sync"), "a standby is synchronous")
+        if len(self.nodes) > 1:
+            wait_until(lambda: self._in("sync"), "a standby is synchronous")
 
     def _first(self, state: str) -> Node:
         found: list[Node] = []
@@ -147,8 +155,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster(source: str) -> Iterator[Cluster]:
-    """Yield a cluster that works, and end it after the block."""
+def cluster(source: str, size: int = 3) -> Iterator[Cluster]:
+    """Yield a cluster of this many servers that works, and end it after the block."""
     with ExitStack() as stack:
         # Not in pytest's folder, which the user that root runs PostgreSQL as cannot enter.
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -159,13 +167,21 @@ def cluster(source: str) -> Iterator[Cluster]:
             etcd = started(_etcd(folder, client, peer), owner, log.fileno())
         stack.callback(etcd.wait)
         stack.callback(etcd.kill)
-        nodes = [Node(folder, owner, programs, f"http://etcd@127.0.0.1:{client}/", number) for number in NUMBERS]
-        made = Cluster(nodes)
-        for node in nodes:
-            node.start()
-            stack.callback(node.close)
-        made.wait_until_whole()
-        yield made
+        for name in ("backup", "backup/wal"):
+            account.claim(folder / name)
+        url = f"http://etcd@127.0.0.1:{client}/"
+        nodes = [Node(folder, owner, programs, url, number + 1) for number in range(size)]
+        made = Cluster(nodes, folder, owner)
+        try:
+            for node in nodes:
+                node.start()
+                stack.callback(node.close)
+            made.wait_until_whole()
+            yield made
+        except BaseException:
+            for path in sorted(folder.glob("*.log")):  # shown when the test fails
+                sys.stderr.write(f"{path.name}:\n{path.read_text(errors='replace')[-LOG_CHARACTERS:]}\n")
+            raise
 
 
 def _etcd(folder: Path, client: int, peer: int) -> list[str]:
