@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.timeout(300), *(pytest.mark.program(name) for name in 
 
 _, BASE, RESTORE, RECORD = blocks("high-availability.md", "sh")
 TIME, RESTORED = "2026-11-28 12:00:00+00", "/var/lib/postgresql/restored"
+# The base backup, which is named after its day.
+MADE, COPIED = "base-$(date +%F)", "base-2026-11-28"
 
 
 def archive(patroni: Cluster) -> None:
@@ -47,7 +49,7 @@ def test_a_mail_that_was_sent_after_that_point_is_not_sent_again(tmp_path: Path)
         Reader(tmp_path).type("rowcall new shop")
         machine = Machine(tmp_path / "shop", patroni.url)
         machine.type("rowcall migrate")
-        machine.type(BASE.replace(BACKUP, str(patroni.folder / "backup")))
+        machine.type(BASE.replace(BACKUP, str(patroni.folder / "backup")).replace(MADE, "base"))
         machine.type(SEND)
         with database.transaction(patroni.url) as connection:
             point = str(database.fetch_value(connection, "SELECT clock_timestamp()"))
@@ -56,7 +58,7 @@ def test_a_mail_that_was_sent_after_that_point_is_not_sent_again(tmp_path: Path)
         archive(patroni)
 
         restored, port = patroni.folder / "restored", free_port()
-        places = {BACKUP: str(patroni.folder / "backup"), RESTORED: str(restored), TIME: point}
+        places = {BACKUP: str(patroni.folder / "backup"), RESTORED: str(restored), TIME: point, COPIED: "base"}
         commands = RESTORE
         for place, here in places.items():
             commands = commands.replace(place, here)

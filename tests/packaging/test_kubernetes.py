@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 from rowcall.base import settings
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.workers import Registration, register
 from rowcall.status import Status
 from tests.support.page import Reader, blocks
 from tests.support.plans import looked_at, plan
@@ -96,15 +97,16 @@ def test_keda_knows_each_field(tmp_path: Path) -> None:
     assert "minReplicaCount" in checked.stderr
 
 
-def test_the_scaler_scales_the_workers_and_reads_the_secret_of_the_pods() -> None:
+def test_the_scaler_scales_the_workers_and_each_secret_is_created() -> None:
     authentication, scaled = KEDA
     [workers] = MANIFESTS["worker.yaml"]
     [secret] = authentication["spec"]["secretTargetRef"]
     [trigger] = scaled["spec"]["triggers"]
     assert scaled["spec"]["scaleTargetRef"] == {"name": workers["metadata"]["name"]}
     assert trigger["authenticationRef"] == {"name": authentication["metadata"]["name"]}
-    assert [{"secretRef": {"name": secret["name"]}}] == CONTAINERS["worker.yaml"]["envFrom"]
-    assert f"secret generic {secret['name']} " in PAGE
+    assert f"secret generic {secret['name']} --from-literal={secret['key']}=" in PAGE
+    assert "secret generic rowcall --from-env-file" in PAGE
+    assert all(one["envFrom"] == [{"secretRef": {"name": "rowcall"}}] for one in CONTAINERS.values())
 
 
 def test_each_pod_runs_a_command_with_settings_that_exist() -> None:
@@ -120,8 +122,13 @@ def test_each_pod_runs_a_command_with_settings_that_exist() -> None:
 
 def test_the_commands_of_the_page_apply_the_files_of_the_folder() -> None:
     applied = {name for block in blocks("kubernetes.md", "sh") for name in re.findall(r"-f (\S+\.yaml)", block)}
-    assert applied == PODS.keys()
+    assert applied == MANIFESTS.keys()
     assert {*re.findall(r"\(kubernetes/([\w.]+)\)", PAGE)} == MANIFESTS.keys()
+
+
+def test_a_service_does_not_change_a_setting_of_a_pod() -> None:
+    # Kubernetes would set ROWCALL_API_PORT=tcp://10.96.0.7:80 in pods that start after the Service rowcall-api exists.
+    assert all(pod["enableServiceLinks"] is False for pod in PODS.values())
 
 
 def test_a_stopping_pod_is_given_more_time_than_it_takes() -> None:
@@ -147,6 +154,7 @@ def test_the_probes_of_a_pod_are_answered(name: str, environment: dict[str, str]
                 assert response.status == 200
 
 
+WORKER = Registration("web-1:1", "web-1", 1, "1.0", None, ["noop"], 10)
 QUERY = KEDA[1]["spec"]["triggers"][0]["metadata"]["query"]
 
 WAITS = {
@@ -169,6 +177,7 @@ WAITS = {
     ),
     "a later run": ([(Status.QUEUED, "now() + interval '1 hour'", "'a'")], 0),
     "a run of a paused queue": ([(Status.QUEUED, "now() - interval '100 seconds'", "'paused'")], 0),
+    "a run of a limited queue": ([(Status.QUEUED, "now() - interval '100 seconds'", "'limited'")], 0),
     "a run that has ended": ([(Status.DEAD, "now() - interval '100 seconds'", "'a'")], 0),
 }
 
@@ -178,6 +187,9 @@ def test_the_scaler_asks_how_long_the_oldest_due_run_has_waited(
     connection: PgConnection, runs: list[tuple[Status, str, str]], seconds: float
 ) -> None:
     fetch_all(connection, "INSERT INTO rowcall.queues (name, paused_at) VALUES ('paused', now())")
+    fetch_all(connection, "INSERT INTO rowcall.queues (name, max_running) VALUES ('limited', 1)")
+    register(connection, WORKER)
+    run_in(connection, Status.QUEUED, run_at="now() - interval '1 day'", job_type="'nobody_serves_it'")
     for status, run_at, queue in runs:
         run_in(connection, status, run_at=run_at, queue=queue)
     assert fetch_value(connection, QUERY) == seconds
@@ -188,6 +200,7 @@ def test_the_scaler_reads_little_however_many_runs_there_are(connection: PgConne
     many = f"{insert} SELECT 'noop', %(queue)s, now() + %(after)s::interval"
     for queue, after in (("a", "1 hour"), ("b", "-1 hour")):
         fetch_all(connection, f"{many} FROM generate_series(1, 2000)", {"queue": queue, "after": after})
+    register(connection, WORKER)
     fetch_all(connection, "ANALYZE rowcall.job_runs")
     nodes = plan(connection, f"{BY_INDEX} {QUERY}", {})
     assert looked_at(nodes, "job_runs") <= 6

@@ -216,6 +216,7 @@ def test_the_cron_job_is_what_kubernetes_expects(offline: dict[str, str]) -> Non
     assert (spec["schedule"], spec["concurrencyPolicy"], spec["startingDeadlineSeconds"]) == ("* * * * *", "Allow", 30)
     assert (spec["successfulJobsHistoryLimit"], spec["failedJobsHistoryLimit"]) == (1, 3)
     assert (spec["jobTemplate"]["spec"]["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
+    assert pod["enableServiceLinks"] is False
     assert pod["terminationGracePeriodSeconds"] > 60.5
     assert container(text) == {
         "name": "rowcall",
@@ -223,6 +224,12 @@ def test_the_cron_job_is_what_kubernetes_expects(offline: dict[str, str]) -> Non
         "args": ["worker", "once", "--grace", "60.5"],
         "envFrom": [{"secretRef": {"name": "rowcall"}}],
         "env": [],
+        "securityContext": {
+            "runAsNonRoot": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
     }
 
 
