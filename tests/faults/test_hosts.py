@@ -1,4 +1,4 @@
-"""Three hosts, of which one is cut off, one is frozen, and one has a wrong clock: each run has its effect once.
+"""Three hosts: one loses its network, one is frozen, and one has a wrong clock.  Every run still takes effect once.
 
 The workers' leases are as long as in production; the test back-dates those that are to end.
 """

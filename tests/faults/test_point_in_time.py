@@ -12,7 +12,8 @@ from rowcall.base.errors import DatabaseUnreachable
 from rowcall.local_postgres.programs import find_programs
 from tests.packaging.test_backup import SEND, WORK, Machine
 from tests.support.page import Reader, blocks
-from tests.support.patroni import BACKUP, Cluster, cluster, free_port, started
+from tests.support.patroni import BACKUP, Cluster, cluster, started
+from tests.support.ports import free_port
 from tests.support.processes import wait_until
 
 pytestmark = [pytest.mark.timeout(300), *(pytest.mark.program(name) for name in ("patroni", "etcd"))]

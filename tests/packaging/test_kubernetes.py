@@ -7,14 +7,16 @@ import re
 import shutil
 import subprocess
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
+import psycopg2.errors
 import pytest
 from ruamel.yaml import YAML
 
-from rowcall.base import settings
+from rowcall.base import database, settings
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.workers import Registration, register
@@ -22,6 +24,7 @@ from rowcall.status import Status
 from tests.support.page import Reader, blocks
 from tests.support.plans import looked_at, plan
 from tests.support.processes import ROOT, running
+from tests.support.roles import role
 from tests.support.rows import run_in
 
 FOLDER = ROOT / "docs" / "kubernetes"
@@ -193,6 +196,19 @@ def test_the_scaler_asks_how_long_the_oldest_due_run_has_waited(
     for status, run_at, queue in runs:
         run_in(connection, status, run_at=run_at, queue=queue)
     assert fetch_value(connection, QUERY) == seconds
+
+
+def test_the_scalers_role_may_ask_and_nothing_else(fresh_url: str) -> None:
+    grants = re.findall("--command '(GRANT .*)'", PAGE)
+    assert len(grants) == 2
+    with role(fresh_url, "rowcall_scaler") as scaler:
+        with database.transaction(fresh_url) as owner:
+            for grant in grants:
+                fetch_all(owner, grant.replace("rowcall_scaler", scaler.name))
+        with closing(database.connect(scaler.url)) as connection:
+            assert fetch_value(connection, QUERY) == 0
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                fetch_all(connection, "DELETE FROM rowcall.job_runs")
 
 
 def test_the_scaler_reads_little_however_many_runs_there_are(connection: PgConnection) -> None:

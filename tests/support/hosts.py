@@ -1,6 +1,6 @@
 """Hosts on this machine: each has a name, a network of its own, and a cable to the database.
 
-They are Linux namespaces, which need no rights: whoever runs the tests becomes root of a new user namespace.
+The hosts are Linux namespaces.  Any user may create them, because the creator of a user namespace is root inside it.
 """
 
 from __future__ import annotations

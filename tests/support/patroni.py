@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,7 @@ from ruamel.yaml import YAML
 from rowcall.local_postgres import account
 from rowcall.local_postgres.programs import find_programs
 from tests.support.page import blocks
+from tests.support.ports import free_port
 from tests.support.processes import wait_until
 from tests.support.silence import Network
 
@@ -37,14 +36,6 @@ LOG_CHARACTERS = 5000
 
 # Where the page's commands find Patroni's configuration, and its settings the archive.
 CONFIGURED, BACKUP = "/etc/patroni/patroni.yml", "/backup"
-
-
-def free_port() -> int:
-    """Return a free port below those that the kernel gives to clients, which would take it before a server listens."""
-    while True:
-        port = random.randrange(20_000, 32_000)  # noqa: S311 - no secret
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
 
 
 class Node:
@@ -167,6 +158,7 @@ def cluster(source: str, size: int = 3) -> Iterator[Cluster]:
             etcd = started(_etcd(folder, client, peer), owner, log.fileno())
         stack.callback(etcd.wait)
         stack.callback(etcd.kill)
+        wait_until(lambda: _has_decided(client), "etcd has decided on its version")
         for name in ("backup", "backup/wal"):
             account.claim(folder / name)
         url = f"http://etcd@127.0.0.1:{client}/"
@@ -182,6 +174,15 @@ def cluster(source: str, size: int = 3) -> Iterator[Cluster]:
             for path in sorted(folder.glob("*.log")):  # shown when the test fails
                 sys.stderr.write(f"{path.name}:\n{path.read_text(errors='replace')[-LOG_CHARACTERS:]}\n")
             raise
+
+
+def _has_decided(port: int) -> bool:
+    """Whether etcd says which version its cluster has; a Patroni that asks earlier ends with a traceback."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/version", timeout=5) as response:
+            return bool(json.load(response)["etcdcluster"] != "not_decided")
+    except OSError:
+        return False
 
 
 def _etcd(folder: Path, client: int, peer: int) -> list[str]:

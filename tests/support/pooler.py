@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.support.ports import free_port
 from tests.support.processes import wait_until
 
 # Debian's folder for it is not on every user's PATH.
@@ -36,8 +37,7 @@ def pgbouncer(url: str, mode: str, folder: Path) -> Iterator[str]:
     """Run a pooler in this mode in front of a database, and yield the URL that goes through it."""
     assert PROGRAM is not None, "pgbouncer is not installed (Debian: apt-get install pgbouncer)"
     parts = urlsplit(url)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        own_port = probe.getsockname()[1]
+    own_port = free_port()
     config = folder / "pgbouncer.ini"
     config.write_text(
         CONFIG.format(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 from rowcall.base.database import Connection, fetch_all, fetch_one
@@ -46,6 +45,5 @@ def visit_idle(connection: Connection, worker: Registration, limited_queues: Seq
     found = fetch_one(connection, BY_INDEX + IS_IDLE, {"names": list(limited_queues), "version": worker.version})
     if found is None or not found.pop("idle") or mismatch(Schema(**found)):
         return False
-    gone = dataclasses.replace(worker, stopped=True)
-    fetch_all(connection, VISIT, {**vars(gone), "worker": worker.id})
+    fetch_all(connection, VISIT, {**vars(worker), "stopped": True, "worker": worker.id})
     return True

@@ -38,7 +38,7 @@ IDLE = [
         Mutant(name, "shared/rowcall/definitions/idle.py", "visit_idle", stands, instead)
         for name, stands, instead in (
             ("`once` goes on with a schema that does not fit", " or mismatch(Schema(**found))", ""),
-            ("the visit counts as a working worker", "stopped=True", "stopped=False"),
+            ("the visit counts as a working worker", '"stopped": True', '"stopped": False'),
         )
     ),
     Mutant(
