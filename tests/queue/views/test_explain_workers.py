@@ -84,16 +84,18 @@ def test_a_worker_that_let_a_lease_expire_takes_nothing(connection: PgConnection
 @pytest.mark.parametrize(
     ("run_at", "told", "command"),
     [
-        ("now() + interval '1 second'", "; the next one will take it", "rowcall worker once"),
-        ("now() - interval '1 second'", ", after the run had become due, and did not take it", "rowcall worker run"),
+        ("now() - interval '1 minute'", "; the next one will take it", "rowcall worker once"),
+        ("now() + interval '1 second'", "; the next one will take it", "rowcall worker run"),
+        ("now() - interval '1 hour'", ", after the run had become due, and did not take it", "rowcall worker run"),
     ],
-    ids=["due since", "was due"],
+    ids=["due since", "due later", "was due"],
 )
 def test_a_worker_that_ended_is_said_to_have_left_the_run_only_if_it_was_due(
     connection: PgConnection, run_at: str, told: str, command: str
 ) -> None:
     run = run_in(connection, Status.QUEUED, run_at=run_at)
     stopped(connection, WORKER)
+    fetch_all(connection, "UPDATE rowcall.workers SET stopped_at = now() - interval '2 minutes'")
     [served] = [one for one in explained(connection, run["id"]).conditions if one.name == "worker"]
     assert served.message.endswith(told)
     assert served.command == command

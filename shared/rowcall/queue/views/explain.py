@@ -191,7 +191,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         missed = ", after the run had become due, and did not take it"
         then = "; the next one will take it" if ended < row["run_at"] else missed
         # Perhaps cron starts them.
-        command = "rowcall worker once" if ended < row["run_at"] else command
+        command = "rowcall worker once" if ended < row["run_at"] <= row["at"] else command
         return Condition("worker", False, f"{message}: the last one ended at {_time(ended)}{then}", command)
     if others:
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
