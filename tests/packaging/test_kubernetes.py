@@ -157,7 +157,7 @@ def test_the_probes_of_a_pod_are_answered(name: str, environment: dict[str, str]
                 assert response.status == 200
 
 
-WORKER = Registration("web-1:1", "web-1", 1, "1.0", None, ["noop"], 10)
+WORKER = Registration("web-1:1", "web-1", 1, "1.0", ["a", "b", "paused", "limited"], ["noop"], 10)
 QUERY = KEDA[1]["spec"]["triggers"][0]["metadata"]["query"]
 
 WAITS = {
@@ -181,6 +181,7 @@ WAITS = {
     "a later run": ([(Status.QUEUED, "now() + interval '1 hour'", "'a'")], 0),
     "a run of a paused queue": ([(Status.QUEUED, "now() - interval '100 seconds'", "'paused'")], 0),
     "a run of a limited queue": ([(Status.QUEUED, "now() - interval '100 seconds'", "'limited'")], 0),
+    "a run of a queue that no worker serves": ([(Status.QUEUED, "now() - interval '100 seconds'", "'elsewhere'")], 0),
     "a run that has ended": ([(Status.DEAD, "now() - interval '100 seconds'", "'a'")], 0),
 }
 
@@ -220,3 +221,8 @@ def test_the_scaler_reads_little_however_many_runs_there_are(connection: PgConne
     fetch_all(connection, "ANALYZE rowcall.job_runs")
     nodes = plan(connection, f"{BY_INDEX} {QUERY}", {})
     assert looked_at(nodes, "job_runs") <= 6
+    # Runs that nobody serves come first, and there are more of them than the query reads.
+    fetch_all(
+        connection, f"{many} FROM generate_series(1, 2000)".replace("noop", "other"), {"queue": "b", "after": "-1 d"}
+    )
+    assert looked_at(plan(connection, f"{BY_INDEX} {QUERY}", {}), "job_runs") <= 1100
