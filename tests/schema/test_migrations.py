@@ -114,7 +114,10 @@ def test_a_busy_table_is_waited_for_in_short_turns_and_the_migration_done_when_i
     busy.close()
 
 
-WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = %(table)s::regclass"
+WAITING = """
+SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = %(table)s::regclass
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 
 
 def test_after_a_deadlock_with_another_transaction_the_migration_is_tried_again(fresh_url: str) -> None:
