@@ -3939,27 +3939,31 @@ ROLLBACK;
 -- rowcall.queue.keys.insert: ENQUEUE_MANY
 -- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
 -- of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
+\set unique_mode 'ever'
 \set payloads '[{"user_id": 1}, {"user_id": 2}]'
-\set requests '[{"natural_key": "welcome:1", "content_fingerprint": "9f86d081884c7d659a2feaa0c55ad015"}, {"key": "request:2"}]'
+\set natural_key_column '["welcome:1", null]'
+\set content_fingerprint_column '["9f86d081884c7d659a2feaa0c55ad015", null]'
+\set key_column '[null, "request:2"]'
+\set request_fingerprint_column '[null, "9f86d081884c7d659a2feaa0c55ad015"]'
 \set key_owner 'app'
 \set job_type 'noop'
 \set queue 'default'
 \set priority '0'
 \set run_at '2026-01-05T12:00:00+00:00'
 \set max_attempts '5'
-\set unique_mode 'ever'
 \set created_by 'cli:me'
 \set trace_parent '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 BEGIN;
 WITH request AS MATERIALIZED (
-    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, pg_catalog.clock_timestamp() AS created_at, given.*
+    SELECT pg_catalog.nextval('rowcall.job_runs_id_seq') AS id, pg_catalog.clock_timestamp() AS created_at, given.*,
+        :'unique_mode' OPERATOR(pg_catalog.<>) 'ever' AND key IS NOT NULL AND natural_key IS NOT NULL AS reserves
     FROM ROWS FROM (
         pg_catalog.jsonb_array_elements(:'payloads'::pg_catalog.jsonb),
-        pg_catalog.jsonb_to_recordset(:'requests'::pg_catalog.jsonb) AS (
-            natural_key pg_catalog.text, content_fingerprint pg_catalog.text, key pg_catalog.text,
-            request_fingerprint pg_catalog.text, reserves pg_catalog.bool
-        )
-    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, reserves, position)
+        pg_catalog.jsonb_array_elements_text(:'natural_key_column'::pg_catalog.jsonb),
+        pg_catalog.jsonb_array_elements_text(:'content_fingerprint_column'::pg_catalog.jsonb),
+        pg_catalog.jsonb_array_elements_text(:'key_column'::pg_catalog.jsonb),
+        pg_catalog.jsonb_array_elements_text(:'request_fingerprint_column'::pg_catalog.jsonb)
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
     ORDER BY position
 ), reserved AS (
     INSERT INTO rowcall.request_keys (idempotency_key, key_owner, run_id, request_fingerprint)

@@ -91,7 +91,6 @@ def enqueue_many(
     """Enqueue many runs of one type in the caller's transaction; the outcomes are in the order of the payloads.
 
     The name of a type is looked up in the catalogue of ROWCALL_APP.
-
     In a handler, `created_by` begins with the handler's own run.
 
     A run has the natural key that its type derives, and the key in `keys`, which lets the caller repeat the request.
@@ -202,9 +201,8 @@ def _enqueued(connection: Connection, requests: Sequence[Prepared], columns: Map
         raise RunInvalid({"payloads": f"exceed {WITH_KEYS_MOST} characters together: divide them into several calls"})
     # Enqueue all runs or none, even for a caller that catches the error and continues.
     with all_or_nothing(connection):
-        keys = [sent_keys(one.keys, columns["unique_mode"]) for one in requests]
-        sent = {"payloads": as_array(payloads), "requests": stored(keys)}
-        [inserted] = fetch_all(connection, ENQUEUE_MANY, {**columns, **sent})
+        keys = sent_keys([request.keys for request in requests])
+        [inserted] = fetch_all(connection, ENQUEUE_MANY, {**columns, **keys, "payloads": as_array(payloads)})
         new = zip(inserted["positions"] or (), inserted["ids"] or (), strict=True)
         return outcomes_of(connection, requests, columns, dict(new))
 
@@ -217,6 +215,8 @@ def outcomes_of(
     An idempotency key whose request gets the run that holds its natural key belongs to that run from now on, as if the
     run had been requested with it.
     """
+    if len(new) == len(requests):
+        return [Enqueued(new[position], replayed=False) for position in sorted(new)]
     left = [request.keys for position, request in enumerate(requests, 1) if position not in new]
     holders = find_holders(connection, columns["job_type"], columns["key_owner"], left)
     outcomes = []

@@ -68,6 +68,13 @@ ENQUEUE = [
     *at(
         "keys/insert.py",
         "ENQUEUE_MANY",
+        ("enqueue_many reserves no key", "AND key IS NOT NULL AND", "AND false AND"),
+        (
+            "enqueue_many reserves keys of facts that stay",
+            "OPERATOR(pg_catalog.<>) 'ever'",
+            "IS NOT NULL",
+        ),
+        ("enqueue_many reserves only keys of live facts", "OPERATOR(pg_catalog.<>) 'ever'", "= 'live'"),
         ("enqueue_many reserves keys in one namespace", "SELECT key, %(key_owner)s", "SELECT key, 'app'"),
         ("keys are reserved in any order", 'ORDER BY key COLLATE pg_catalog."C", position ON', "ON"),
         ("enqueue_many: a run with a taken key is inserted", "THEN reserved.run_id IS NOT NULL", "THEN true"),

@@ -20,7 +20,7 @@ from rowcall.queue.clone import CHANGEABLE, CLONE
 from rowcall.queue.finish import CANCELLED, FAIL, GIVE_UP, RELEASE, SNOOZE, SUCCEED, UNCLAIM, Done, done_parameters
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.keys.holders import FIND_HOLDERS, Keys
-from rowcall.queue.keys.insert import ENQUEUE_MANY
+from rowcall.queue.keys.insert import ENQUEUE_MANY, sent_keys
 from rowcall.queue.lease import EXPIRE, HEARTBEAT, OWNED, SAVE, Lease, parameters_of
 from rowcall.queue.operate import RESCHEDULE, RETRY, RUN_NOW
 from rowcall.queue.operations.actions import Action, change_many
@@ -243,8 +243,8 @@ def test_enqueuing_finds_equal_keys_by_their_index(filled: PgConnection) -> None
     keys = [None, "live:1", "old:1", *(f"new:{number}" for number in range(BATCH))]
     options = {"job_type": "noop", "queue": "large", "priority": 0, "run_at": None, "max_attempts": 10}
     natural = [None, *(f"fact:{number}" for number in range(BATCH)), "live:1", "none"]
-    requests = [{"natural_key": one, "key": key, "reserves": False} for one, key in zip(natural, keys, strict=True)]
-    wanted = {"payloads": json.dumps([{}] * len(keys)), "requests": json.dumps(requests), "created_by": None}
+    requests = [Keys(natural_key=one, key=key) for one, key in zip(natural, keys, strict=True)]
+    wanted = {"payloads": json.dumps([{}] * len(keys)), "created_by": None, **sent_keys(requests)}
     options |= {"unique_mode": "ever", "key_owner": "app", "trace_parent": None}
     nodes = plan(filled, ENQUEUE_MANY, {**options, **wanted})
     inserts = {node["Relation Name"]: node for node in nodes if node.get("Operation") == "Insert"}

@@ -14,6 +14,9 @@ search_path may contain other objects with the same names.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rowcall.base.jsonb import stored
 from rowcall.queue.keys.holders import Keys
 from rowcall.status import Status
 
@@ -85,14 +88,15 @@ WITH_KEYS_MOST = 2**26
 # of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
-    SELECT {NEXT_ID} AS id, {TIME} AS created_at, given.*
+    SELECT {NEXT_ID} AS id, {TIME} AS created_at, given.*,
+        %(unique_mode)s OPERATOR(pg_catalog.<>) 'ever' AND key IS NOT NULL AND natural_key IS NOT NULL AS reserves
     FROM ROWS FROM (
         pg_catalog.jsonb_array_elements(%(payloads)s::pg_catalog.jsonb),
-        pg_catalog.jsonb_to_recordset(%(requests)s::pg_catalog.jsonb) AS (
-            natural_key pg_catalog.text, content_fingerprint pg_catalog.text, key pg_catalog.text,
-            request_fingerprint pg_catalog.text, reserves pg_catalog.bool
-        )
-    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, reserves, position)
+        pg_catalog.jsonb_array_elements_text(%(natural_key_column)s::pg_catalog.jsonb),
+        pg_catalog.jsonb_array_elements_text(%(content_fingerprint_column)s::pg_catalog.jsonb),
+        pg_catalog.jsonb_array_elements_text(%(key_column)s::pg_catalog.jsonb),
+        pg_catalog.jsonb_array_elements_text(%(request_fingerprint_column)s::pg_catalog.jsonb)
+    ) WITH ORDINALITY AS given(payload, natural_key, content_fingerprint, key, request_fingerprint, position)
     ORDER BY position
 ), reserved AS (
     {RESERVE}
@@ -131,12 +135,10 @@ def reserves(keys: Keys, unique_mode: str) -> bool:
     return keys.key is not None and keys.natural_key is not None and unique_mode != "ever"
 
 
-def sent_keys(keys: Keys, unique_mode: str) -> dict[str, object]:
-    """Return the keys of one request of ENQUEUE_MANY; what it has not is left out, so that the server parses less."""
-    sent: dict[str, object] = {name: value for name, value in zip(Keys._fields, keys, strict=True) if value is not None}
-    if reserves(keys, unique_mode):
-        sent["reserves"] = True
-    return sent
+def sent_keys(requests: Sequence[Keys]) -> dict[str, str | None]:
+    """Return the keys as parameters of ENQUEUE_MANY: each column is one JSON array, or None if no request has it."""
+    columns = zip(Keys._fields, zip(*requests, strict=True), strict=True)
+    return {f"{name}_column": stored(values) if any(values) else None for name, values in columns}
 
 
 def statement_for(keys: Keys, unique_mode: str) -> str:
