@@ -20,7 +20,7 @@ from rowcall.base import settings
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
-from tests.bench import bare, effects, growth, http, soak
+from tests.bench import bare, effects, growth, http, soak, table
 from tests.bench.costs import Cost, costs, many, many_with_keys, one_by_one
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
@@ -40,7 +40,7 @@ IMPORTS = (
 )
 
 
-PARTS = ("costs", "speed", "plans", "growth", "soak")
+PARTS = ("costs", "table", "speed", "plans", "growth", "soak")
 
 # How often a soak looks.
 SAMPLES = 20
@@ -52,8 +52,9 @@ SAMPLES = 20
 @click.option("--minutes", default=30.0, show_default=True, help="How long the soak takes.")
 @click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")
 def main(runs: int, part: str, minutes: float, rate: int) -> None:
-    """Measure what a run costs (costs), how fast Rowcall is beside plain SQL (speed), and what API and page read of
-    large tables (plans), how costs grow (growth), or what a steady load makes grow (soak, which `all` leaves out)."""
+    """Measure what a run costs (costs), what parts of its table cost (table), how fast Rowcall is beside plain SQL
+    (speed), how costs grow (growth), what API and page read of large tables (plans), or what a steady load makes grow
+    (soak, which `all` leaves out)."""
     if part == "soak":
         with bench_server() as bench:
             soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))
@@ -63,6 +64,9 @@ def main(runs: int, part: str, minutes: float, rate: int) -> None:
                 measure_costs(bench, runs)
             if part != "costs":
                 measure_speed(bench, runs)
+    if part in {"all", "table"}:
+        with bench_server() as bench:
+            table.show(bench, runs)
     if part in {"all", "growth"}:
         with bench_server() as bench:
             growth.show(bench)
