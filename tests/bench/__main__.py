@@ -157,6 +157,7 @@ def measure_speed(bench: Bench, runs: int) -> None:
         f"{effects.RUNS} runs with one effect each, runs/s",
         runs,
         lambda: effects.plain(bench),
+        guarded=lambda: effects.guarded(bench),
         worker=lambda: effects.performed(bench),
     )
     click.echo(f"  sessions that one worker opens for them: {effects.sessions(bench)}")
@@ -164,6 +165,7 @@ def measure_speed(bench: Bench, runs: int) -> None:
         f"POST /v1/runs beside a plain Flask route, {http.CLIENTS} clients, requests/s",
         runs,
         lambda: http.plain(bench),
+        alike=lambda: http.alike(bench),
         rowcall=lambda: http.posted(bench),
     )
     compare_imports(runs)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 
-from rowcall.base.database import PgConnection, fetch_all, fetch_value
+from rowcall.base.database import connect_watched, fetch_all, fetch_value
+from rowcall.base.prepared import fetch_prepared_row
+from rowcall.base.watched import WatchedConnection
+from rowcall.effects.statements import STATEMENTS
+from rowcall_worker.attempt.connections import ALONE, TOGETHER
 from tests.bench.measures import SPAN, Bench
 
 RUNS = 2_000
@@ -39,14 +44,31 @@ WHERE id = %(id)s
 SESSIONS = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
 
+Perform = Callable[[WatchedConnection, list[int]], None]
+
+
 def plain(bench: Bench) -> float:
     """Return runs per second of threads that each commit the intent, what became of it, and the end of the run."""
+    return _threads(bench, _perform)
+
+
+def guarded(bench: Bench) -> float:
+    """Return runs per second of the same threads with the ledger's statements, which lock the run and check its lease.
+
+    This is what the guards cost without a worker: no claim, no handler, no heartbeat, no check of what is recorded.
+    """
+    return _threads(bench, _perform_guarded)
+
+
+def _threads(bench: Bench, perform: Perform) -> float:
     with closing(bench.connect()) as connection:
         fetch_all(connection, DUE, {"count": RUNS})
         ids = [row["id"] for row in fetch_all(connection, CLAIM)]
-    connections = [bench.connect() for _ in range(THREADS)]
+    connections = [connect_watched(bench.url, "rowcall bench") for _ in range(THREADS)]
+    for connection in connections:
+        connection.autocommit = True
     shares = [ids[number::THREADS] for number in range(THREADS)]
-    threads = [threading.Thread(target=_perform, args=pair) for pair in zip(connections, shares, strict=True)]
+    threads = [threading.Thread(target=perform, args=pair) for pair in zip(connections, shares, strict=True)]
     began = time.monotonic()
     for thread in threads:
         thread.start()
@@ -58,10 +80,24 @@ def plain(bench: Bench) -> float:
     return rate
 
 
-def _perform(connection: PgConnection, ids: list[int]) -> None:
+def _perform(connection: WatchedConnection, ids: list[int]) -> None:
     for run_id in ids:
         effect = fetch_value(connection, INTENT, {"id": run_id})
         fetch_all(connection, APPLIED, {"effect": effect})
+        fetch_all(connection, FINISH, {"id": run_id})
+
+
+def _perform_guarded(connection: WatchedConnection, ids: list[int]) -> None:
+    ledger = STATEMENTS["other_effects"]
+    for run_id in ids:
+        held = {"run_id": run_id, "lease_no": 1, "worker": "bare"}
+        intent = {**held, "kind": "bench_sms", "key": str(run_id), "content_hash": "hash", "horizon": None}
+        connection.prologue = TOGETHER
+        row = fetch_prepared_row(connection, ledger.insert, intent)
+        assert row
+        connection.commit()
+        connection.prologue = ALONE
+        fetch_prepared_row(connection, ledger.apply, {**held, "id": row["id"], "reference": None})
         fetch_all(connection, FINISH, {"id": run_id})
 
 

@@ -1,4 +1,4 @@
-"""`POST /v1/runs` beside a plain Flask route with one insert: each with one process and as many threads."""
+"""`POST /v1/runs` beside plain Flask routes that insert a row: each with one process and as many threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from rowcall.access.api_keys import create_key
@@ -29,20 +29,28 @@ BODY = json.dumps({"job_type": "shop_nothing", "payload": {"order_id": 7}})
 
 def plain(bench: Bench) -> float:
     """Return requests per second of the plain route."""
-    port = _free_port()
-    gunicorn = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", "--threads", str(THREADS)]
-    return _rate(bench, [*gunicorn, "tests.bench.plain_api:app"], port, "")
+    return _rate(bench, lambda port: _gunicorn(port, "tests.bench.plain_api:app"))
+
+
+def alike(bench: Bench) -> float:
+    """Return requests per second of a plain route with the duties of Rowcall's, and without its guards."""
+    return _rate(bench, lambda port: _gunicorn(port, "tests.bench.alike_api:app"))
 
 
 def posted(bench: Bench) -> float:
     """Return requests per second of Rowcall's API."""
+    return _rate(bench, lambda port: own_command("api", "--port", str(port)))
+
+
+def _gunicorn(port: int, app: str) -> list[str]:
+    return [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", "--threads", str(THREADS), app]
+
+
+def _rate(bench: Bench, command_for: Callable[[int], Sequence[str]]) -> float:
     port = _free_port()
+    command = command_for(port)
     with database.transaction(bench.url) as connection:
         key = create_key(connection, f"bench-{port}", ["enqueue"], Operator("bench", "bench"))
-    return _rate(bench, own_command("api", "--port", str(port)), port, key)
-
-
-def _rate(bench: Bench, command: Sequence[str], port: int, key: str) -> float:
     bench.fill(0)
     settings = {"ROWCALL_API_WORKERS": "1", "ROWCALL_API_THREADS": str(THREADS), "ROWCALL_RATE_LIMIT": "0"}
     environment = {**os.environ, **settings, "DATABASE_URL": bench.url, "ROWCALL_LOG_LEVEL": "warning"}
