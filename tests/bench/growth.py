@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 
 import click
-from psycopg2.errors import DeadlockDetected, LockNotAvailable
 
 from rowcall import queue
 from rowcall.base.database import PgConnection, connect_internal, fetch_all
 from rowcall.definitions import Resting, tick
 from rowcall.job_types import catalogue
-from rowcall.queue.claims.exchange import exchange
-from rowcall.queue.claims.request import ClaimRequest
-from rowcall.queue.finish import Done
-from rowcall.queue.lease import Lease
-from rowcall_worker.runtime.claims.lanes import Lanes
-from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
-from tests.bench.costs import FINISHED, cpu_seconds, in_process
+from tests.bench import history
+from tests.bench.costs import cpu_seconds, in_process
+from tests.bench.history import exchanges
 from tests.bench.measures import Bench
 
 RUNS = 50_000
-AT_ONCE = 500
 TICKS = 200
 WORKER = "bench"
+
+# Beside finished runs, databases take turns, so that their costs can be compared.
+HISTORY_ROUNDS, HISTORY_RUNS = 20, 5_000
 
 FUTURE = """
 INSERT INTO rowcall.job_runs (job_type, run_at)
@@ -53,17 +50,29 @@ FROM generate_series(1, {count}) AS number
 """
 
 
-def show(bench: Bench) -> None:
-    """Print each figure as soon as it is measured."""
+def show(bench: Bench) -> list[str]:
+    """Print each figure as soon as it is measured, and return the lines that exceed their limits."""
     click.echo("\nmicroseconds of the server's CPU")
+    failed = _show_history(bench)
     for name, figure in growth(bench):
         click.echo(f"  {name:60} {figure:10,.1f}")
+    return failed
+
+
+def _show_history(bench: Bench) -> list[str]:
+    with history.beside(bench.url, [0, *history.LIMITS]) as urls:
+        found = history.rounds(urls, HISTORY_RUNS, HISTORY_ROUNDS)
+    compared = {grown.size: grown for grown in history.grown(found)}
+    lines = {}
+    for size in urls:
+        name = f"a run, beside {size:,} finished runs"
+        lines[size] = f"{name:60} {statistics.median(costs[size] for costs in found):10,.1f}  {compared.get(size, '')}"
+        click.echo(f"  {lines[size].rstrip()}")
+    return [lines[size] for size, grown in compared.items() if grown.too_much]
 
 
 def growth(bench: Bench) -> Iterator[tuple[str, float]]:
-    """Yield each measurement with its name."""
-    for count in (0, 1_000_000, 10_000_000):
-        yield f"a run, beside {count:,} finished runs", _drained(bench, FINISHED.format(count=count))
+    """Yield each other measurement with its name."""
     for count in (100_000, 1_000_000):
         yield f"a run, beside {count:,} future runs", _drained(bench, FUTURE.format(count=count))
     yield "a run, beside 5,000 runs with a lease", _drained(bench, LEASED.format(count=5000))
@@ -99,21 +108,10 @@ def _drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types:
 
 def _drain(connection: PgConnection, leases: dict[str, float], done: list[int]) -> None:
     """Claim and finish until nothing is left; `done` counts the runs of all workers."""
-    worker = f"{WORKER}-{connection.info.backend_pid}"
-    lanes = Lanes()
-    sweeper = Sweeper(INTERVAL_SECONDS, lanes)
-    request = ClaimRequest(leases, AT_ONCE)
-    finished: list[Done] = []
-    while finished or sum(done) < RUNS:
-        sweeper.sweep(connection, request)
-        visits = lanes.visits()
-        try:
-            result = exchange(connection, worker, finished, replace(request, lanes=visits))
-        except (DeadlockDetected, LockNotAvailable):
-            continue  # a worker tries again too
-        lanes.claimed(visits, result, full=len(result.claimed) == AT_ONCE)
-        finished = [Done(Lease(worker, run.run_id, run.lease_no), None) for run in result.claimed]
-        done.append(len(finished))
+    for claimed in exchanges(connection, leases):
+        done.append(claimed)
+        if not claimed and sum(done) >= RUNS:
+            return
 
 
 def _enqueued(bench: Bench, before: str) -> float:

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from rowcall.base.child_processes import own_command
 from rowcall.local_postgres.server import open_server
 from rowcall.testing.server import UNSAFE_AND_FAST
 from rowcall_migrations.migrate import migrate
-from tests.bench.costs import FINISHED
-from tests.support.connections import OTHERS
 from tests.support.processes import rowcall, running, wait_until
 from tests.support.shop import Shop
 
@@ -79,33 +76,6 @@ def test_a_finished_run_writes_little_log(quiet_shop: Shop) -> None:
     cost = (quiet_shop.sql(COUNTERS)[0]["wal"] - before) / RUNS
     # Measured: 740 to 1,030, depending on how pages fill; another index on claim or heartbeat would add about 500.
     assert cost <= 1400
-
-
-BLOCKS = "SELECT blks_hit + blks_read AS touched FROM pg_stat_database WHERE datname = current_database()"
-
-
-def touched(shop: Shop) -> int:
-    """Return how many blocks have been read, by all sessions: a session's reads are counted when it has ended."""
-    wait_until(lambda: shop.sql(OTHERS)[0]["count"] == 0, "the other sessions have ended")
-    blocks: int = shop.sql(BLOCKS)[0]["touched"]
-    return blocks
-
-
-def test_a_run_touches_as_many_blocks_beside_a_million_finished_ones(quiet_shop: Shop) -> None:
-    def blocks_beside(more: int) -> float:
-        with closing(database.connect(quiet_shop.url)) as connection:
-            connection.autocommit = True
-            database.fetch_all(connection, FINISHED.format(count=more))
-            queue.enqueue_many(connection, "noop", [{"number": number} for number in range(RUNS)])
-            database.fetch_all(connection, "VACUUM ANALYZE rowcall.job_runs")
-        before = touched(quiet_shop)
-        assert f"succeeded {RUNS}" in rowcall(quiet_shop.environment, "worker", "once").stdout
-        return (touched(quiet_shop) - before) / RUNS
-
-    beside_a_few = blocks_beside(100_000)
-    beside_many = blocks_beside(900_000)
-    # Measured: 1.17 to 1.25 times, because the primary key is a level deeper.  To scan finished runs, it would be many.
-    assert beside_many <= 1.5 * beside_a_few
 
 
 STATEMENT = re.compile(r"^rowcall worker \w+ LOG:  statement: ", re.MULTILINE)
