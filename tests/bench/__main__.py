@@ -55,6 +55,7 @@ def main(runs: int, part: str, minutes: float, rate: int) -> None:
     """Measure what a run costs (costs), what parts of its table cost (table), how fast Rowcall is beside plain SQL
     (speed), how costs grow (growth), what API and page read of large tables (plans), or what a steady load makes grow
     (soak, which `all` leaves out)."""
+    failed: list[str] = []
     if part == "soak":
         with bench_server() as bench:
             soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))
@@ -69,11 +70,13 @@ def main(runs: int, part: str, minutes: float, rate: int) -> None:
             table.show(bench, runs)
     if part in {"all", "growth"}:
         with bench_server() as bench:
-            growth.show(bench)
+            failed = growth.show(bench)
     if part in {"all", "plans"}:
         os.environ["ROWCALL_APP"] = "rowcall_example"  # the screens show its job types
         catalogue.cache_clear()
         compare_sizes()
+    if failed:
+        raise click.ClickException("beside finished runs, a run costs too much:\n" + "\n".join(failed))
 
 
 @contextmanager
