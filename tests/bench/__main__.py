@@ -23,9 +23,9 @@ from rowcall_migrations.migrate import migrate
 from tests.bench import bare, effects, growth, http, soak, table
 from tests.bench.costs import Cost, costs, many, many_with_keys, one_by_one
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
-from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench
+from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench, as_the_shop
 from tests.bench.plans import compare_sizes
-from tests.support.processes import APPS, ROOT
+from tests.support.processes import APPS
 from tests.support.superuser import let_do_all
 
 Figure = Callable[[], float]
@@ -208,7 +208,6 @@ def import_milliseconds(statement: str) -> float:
 
 
 if __name__ == "__main__":
-    # The shop's handler returns when it was called.  Workers inherit this environment.
-    os.environ.update(ROWCALL_APP="shop", PYTHONPATH=f"{APPS}:{ROOT}")
+    as_the_shop()
     sys.path.append(str(APPS))
     main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from rowcall.base.database import PgConnection
@@ -34,6 +34,14 @@ INSERT = "INSERT INTO rowcall.job_runs (job_type, payload) VALUES ('shop_nothing
 INSERT_MANY = (
     "INSERT INTO rowcall.job_runs (job_type, payload) SELECT 'shop_nothing', unnest(%(payloads)s::jsonb[]) RETURNING id"
 )
+# The same rows as those of `enqueue_many`, whose fingerprints are as long.
+INSERT_MANY_WITH_KEYS = """
+INSERT INTO rowcall.job_runs (job_type, payload, idempotency_key, request_fingerprint)
+SELECT 'shop_nothing', payload, key, %(fingerprint)s
+FROM unnest(%(payloads)s::jsonb[], %(keys)s::text[]) AS given(payload, key)
+ON CONFLICT (idempotency_key, key_owner) WHERE idempotency_key IS NOT NULL DO NOTHING
+RETURNING id
+"""
 
 
 def drain(connection: PgConnection) -> int:
@@ -59,6 +67,14 @@ def insert_many(connection: PgConnection, count: int) -> None:
     """Insert all rows in one statement and commit."""
     with connection.cursor() as cursor:
         cursor.execute(INSERT_MANY, {"payloads": [json.dumps({"user_id": number}) for number in range(count)]})
+        cursor.fetchall()
+
+
+def insert_many_with_keys(connection: PgConnection, keys: Sequence[str]) -> None:
+    """Insert a row for each key that no row has, in one statement, and commit."""
+    payloads = [json.dumps({"user_id": number}) for number in range(len(keys))]
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT_MANY_WITH_KEYS, {"payloads": payloads, "keys": [*keys], "fingerprint": "f" * 64})
         cursor.fetchall()
 
 

@@ -18,7 +18,7 @@ from rowcall.base.database import PgConnection
 from rowcall.queue.sleepers import fall_asleep
 from rowcall.queue.workers import Registration, register
 from tests.bench import bare
-from tests.support.processes import wait_until
+from tests.support.processes import APPS, ROOT, wait_until
 
 DRAINED = 100_000
 ONE_BY_ONE = 2_000
@@ -52,6 +52,11 @@ FROM rowcall.job_runs WHERE status = 'succeeded'
 
 # What else happens in a database while something is measured.
 Beside: TypeAlias = Callable[[str], AbstractContextManager[None]]
+
+
+def as_the_shop() -> None:
+    """Let this process's children, such as workers, use the shop, whose handler returns when it was called."""
+    os.environ.update(ROWCALL_APP="shop", PYTHONPATH=f"{APPS}:{ROOT}")
 
 
 class Bench:

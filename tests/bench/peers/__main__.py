@@ -7,58 +7,19 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
 from rowcall.base import settings
 from rowcall.local_postgres.server import open_server
+from tests.bench.measures import as_the_shop
 from tests.bench.peers.install import install, versions
+from tests.bench.peers.measures import MEASURES, Measure
 from tests.bench.peers.peer import PEERS, Peer
 from tests.bench.peers.report import write_report
 from tests.support.processes import ROOT
 from tests.support.superuser import let_do_all
-
-ONE_BY_ONE = 3_000
-TOGETHER = 20_000
-DRAINED = 100_000
-PICKED_UP = 200
-PAUSE_SECONDS = 0.05
-
-
-class Measure(NamedTuple):
-    """What is measured: its figures for one peer on a server, each with a name, and their unit."""
-
-    names: tuple[str, ...]
-    unit: str
-    take: Callable[[Peer, str], list[float]]
-
-
-def _pick_up(peer: Peer, server: str) -> list[float]:
-    taken = peer.picked_up(server, PICKED_UP, PAUSE_SECONDS)
-    return [taken[int(len(taken) * share)] for share in (0.5, 0.95, 0.99)]
-
-
-MEASURES = {
-    "single": Measure(
-        ("enqueue one by one, a commit each",),
-        "jobs/s",
-        lambda peer, server: [peer.rate(server, "single", count=ONE_BY_ONE)],
-    ),
-    "bulk": Measure(
-        ("enqueue 1,000 at once", "enqueue 20,000 at once"),
-        "jobs/s",
-        lambda peer, server: [peer.rate(server, "bulk", count=TOGETHER, chunk=chunk) for chunk in (1_000, TOGETHER)],
-    ),
-    "drain": Measure(
-        ("drain 100,000 with one process", "drain 100,000 with two processes"),
-        "jobs/s",
-        lambda peer, server: [peer.drained(server, DRAINED, processes) for processes in (1, 2)],
-    ),
-    "pick-up": Measure(("pick-up, median", "pick-up, 95%", "pick-up, 99%"), "ms", _pick_up),
-}
 
 
 @click.command()
@@ -67,6 +28,7 @@ MEASURES = {
 def main(runs: int, only: str | None) -> None:
     """Measure Rowcall and the other systems in turns, so that a busy neighbour slows all of them."""
     install()
+    as_the_shop()
     source = settings.read().postgres or "auto"
     found: dict[tuple[str, str, str], list[float]] = {}
     with tempfile.TemporaryDirectory() as home, open_server(Path(home), source) as server:
@@ -95,9 +57,9 @@ def main(runs: int, only: str | None) -> None:
 
 def _measure(measure: Measure, peer: Peer, url: str, found: dict[tuple[str, str, str], list[float]]) -> None:
     """Measure one peer once, and print the figures."""
-    for name, figure in zip(measure.names, measure.take(peer, url), strict=True):
+    for name, figure in measure.take(peer, url).items():
         found.setdefault((name, measure.unit, peer.name), []).append(round(figure, 2))
-        click.echo(f"{name:36} {peer.name:16} {figure:12,.2f} {measure.unit}")
+        click.echo(f"{name:42} {peer.name:16} {figure:12,.2f} {measure.unit}")
 
 
 def _processor() -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from sqlalchemy import make_url
 
 from rowcall.base import database
+from tests.bench.costs import FINISHED
 from tests.bench.peers.install import HOME, NODE, python_of
 from tests.support.processes import ROOT
 
@@ -37,6 +38,8 @@ class Peer:
     command: Sequence[str | Path]
     unfinished: str
     worker: Mapping[str, Any] = field(default_factory=dict)
+    # Inserts finished jobs, if it keeps them.
+    earlier: str = ""
     # Options of every command of the program.
     always: Mapping[str, Any] = field(default_factory=dict)
     # The program that enqueues now and then, if not its own.
@@ -81,9 +84,14 @@ class Peer:
             finished(self.start(server, Path(folder), command, **options))
             return float(written(folder, "rate"))
 
-    def drained(self, server: str, jobs: int, processes: int) -> float:
-        """Return how many jobs a second its workers perform, from the first call of a handler until none is left."""
+    def drained(self, server: str, jobs: int, processes: int, history: int = 0) -> float:
+        """Return how many jobs a second its workers perform, from the first call of a handler until none is left.
+
+        Its table has as many finished jobs as `history` says, from earlier days.
+        """
         self.fresh(server)
+        if history:
+            asked(self.url(server), self.earlier.format(count=history))
         self.enqueued(server, "bulk", count=jobs, chunk=1000)
         asked(self.url(server), "VACUUM ANALYZE")
         asked(self.url(server), "CHECKPOINT")
@@ -128,8 +136,8 @@ UNFINISHED_RUNS = "SELECT FROM rowcall.job_runs WHERE finished_at IS NULL"
 
 # Each has the fastest settings that we tried, except Rowcall, which has its defaults.
 PEERS = (
-    Peer("rowcall", OURS, UNFINISHED_RUNS),
-    Peer("plain-sql", OURS, UNFINISHED_RUNS, always={"plain": True}),
+    Peer("rowcall", OURS, UNFINISHED_RUNS, earlier=FINISHED),
+    Peer("plain-sql", OURS, UNFINISHED_RUNS, earlier=FINISHED, always={"plain": True}),
     Peer(
         "graphile-worker",
         (NODE, PROGRAMS / "graphile.mjs"),

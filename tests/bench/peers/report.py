@@ -13,6 +13,13 @@ OURS = "rowcall"
 PLAIN = "plain-sql"
 NAMES = {OURS: "Rowcall", PLAIN: "plain SQL", "graphile-worker": "graphile-worker", "pgqueuer": "PgQueuer"}
 
+ONE_PROCESS = "drain 100,000 with one process"
+BESIDE_FINISHED = "drain 100,000 beside 1,000,000 finished"
+
+# What is shown as a share of another figure of the same system, too.
+OF_ITSELF = {BESIDE_FINISHED: ONE_PROCESS}
+MISSING = "–"
+
 INTRODUCTION = """\
 # Benchmarks
 
@@ -26,7 +33,7 @@ MEDIANS = """\
 ## Medians
 
 The number in parentheses says how many times as fast as this system Rowcall is: below 1, Rowcall is slower. What they
-call a job is a run here.
+call a job is a run here. A dash means that the system does nothing like that.
 """
 
 BIASES = """\
@@ -34,7 +41,8 @@ BIASES = """\
 
 - We chose what is measured, and we know our own system best. Rowcall has its default settings. The other systems have
   the fastest settings that we tried; others may be faster.
-- The handler does nothing, so the figures show the cost of the queue, which is small compared with most jobs.
+- The handler does nothing, or has one effect that does nothing outside, so the figures show the cost of the queue,
+  which is small compared with most jobs.
 - graphile-worker and PgQueuer delete a job when it is done. Rowcall keeps its row, with result and times, as history.
 - graphile-worker runs in Node.js; PgQueuer in Python on asyncpg, with asyncio handlers. Rowcall runs handlers in
   threads, on psycopg2.
@@ -43,6 +51,18 @@ BIASES = """\
 - Plain SQL is a program with one thread. To drain, it claims and finishes batches of 500 runs of one queue, without
   handlers, errors, retries or limits. A worker of Rowcall has two claiming threads, and so can be faster. To enqueue,
   plain SQL inserts rows; to pick up, it waits for the notification and claims the row.
+- With keys, Rowcall also computes a fingerprint of each request, to refuse a repeated key with other content, and keeps
+  the key when the run is done. Plain SQL inserts rows of the same size, with a constant fingerprint and with
+  `ON CONFLICT DO NOTHING` on the same unique index. graphile-worker (`addJobs` with `jobKey`) would replace a waiting
+  job with the same key, and PgQueuer (`dedupe_key` with `on_conflict="skip"`) would keep it; both forget the key when
+  the job is done. No key was repeated.
+- The finished runs were inserted before the others, and PostgreSQL had just vacuumed and analyzed the table, for each
+  drain. The other systems keep no finished jobs in the table of their queue, so they have no such figure.
+- With effects, plain SQL is a program with ten threads that commits as often for each run, but locks nothing and checks
+  nothing, and claims all runs before its time begins. The time of Rowcall's worker includes the claims, but not its
+  start. The other systems record no effects.
+- For `POST /v1/runs`, plain SQL is a Flask route that inserts a row, without keys, permissions or schemas. Both have
+  one process with four threads, and share the machine with their clients. The other systems have no HTTP API.
 - Pick-up was measured 200 times in each run of the benchmark, so its 99% rests on the two slowest.
 - Pick-up is the time from the moment when the client knows that its commit succeeded to the first line of the handler.
   A slower client makes it look shorter, so the clients are in Python for all systems. graphile-worker's client calls
@@ -58,7 +78,7 @@ def write_report(docs: Path) -> None:
         measures.setdefault((figure["measure"], figure["unit"]), {})[figure["peer"]] = figure["runs"]
     parts = [INTRODUCTION, _conditions(content), MEDIANS, _table(content, measures)]
     for (measure, unit), by_peer in measures.items():
-        name = "-".join(measure.replace(",", "").replace("%", "").split())
+        name = "-".join(measure.replace(",", "").replace("%", "").replace("/", " ").split())
         (docs / "benchmarks" / f"{name}.svg").write_text(_chart(f"{measure}, {unit}", by_peer))
         parts.append(f"![{measure}: medians and single runs, as in the tables](benchmarks/{name}.svg)\n")
     parts += ["## All runs\n", _runs(measures), BIASES]
@@ -80,18 +100,27 @@ def _table(content: Mapping[str, Any], measures: Mapping[tuple[str, str], Mappin
     peers = [*content["settings"]]
     lines = [f"| | {' | '.join(NAMES[peer] for peer in peers)} |", f"|---|{'---|' * len(peers)}"]
     for (measure, unit), by_peer in measures.items():
-        own = statistics.median(by_peer[OURS])
-        cells = []
-        for peer in peers:
-            if peer not in by_peer:
-                cells.append("-")
-                continue
-            median = statistics.median(by_peer[peer])
-            # A higher rate is faster, and so is a shorter time.
-            times = own / median if unit == "jobs/s" else median / own
-            cells.append(_shown(median) if peer == OURS else f"{_shown(median)} ({times:.2f})")
-        lines.append(f"| {measure}, {unit} | {' | '.join(cells)} |")
+        medians = {peer: statistics.median(runs) for peer, runs in by_peer.items()}
+        lines.append(f"| {measure}, {unit} | {' | '.join(_cell(peer, medians, unit) for peer in peers)} |")
+        if measure in OF_ITSELF:
+            without = measures[OF_ITSELF[measure], unit]
+            shares = [
+                f"{medians[peer] / statistics.median(without[peer]):.2f}" if peer in medians else MISSING
+                for peer in peers
+            ]
+            lines.append(f"| the same, of {OF_ITSELF[measure]} | {' | '.join(shares)} |")
     return "\n".join([*lines, ""])
+
+
+def _cell(peer: str, medians: Mapping[str, float], unit: str) -> str:
+    """Return a median, and how many times as fast as another system Rowcall is."""
+    if peer not in medians:
+        return MISSING
+    if peer == OURS:
+        return _shown(medians[peer])
+    # A higher rate is faster, and so is a shorter time.
+    times = medians[OURS] / medians[peer] if unit.endswith("/s") else medians[peer] / medians[OURS]
+    return f"{_shown(medians[peer])} ({times:.2f})"
 
 
 def _listed(options: Mapping[str, Any]) -> str:

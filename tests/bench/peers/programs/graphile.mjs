@@ -40,7 +40,7 @@ async function work() {
 
 async function enqueue() {
   const utils = await makeWorkerUtils({ connectionString, logger });
-  const { count, chunk } = options;
+  const { count, chunk, keyed } = options;
   if (command === 'single') {
     await timed(count, async () => {
       for (let number = 0; number < count; number++) await utils.addJob('nothing', { number });
@@ -49,8 +49,10 @@ async function enqueue() {
     await timed(count, async () => {
       for (let first = 0; first < count; first += chunk) {
         const length = Math.min(chunk, count - first);
-        const payloads = Array.from({ length }, (_, index) => ({ number: first + index }));
-        await utils.addJobs(payloads.map((payload) => ({ identifier: 'nothing', payload })));
+        const numbers = Array.from({ length }, (_, index) => first + index);
+        await utils.addJobs(numbers.map((number) => ({
+          identifier: 'nothing', payload: { number }, ...(keyed && { jobKey: `order-${number}` }),
+        })));
       }
     });
   }

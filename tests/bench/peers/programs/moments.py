@@ -35,6 +35,11 @@ def chunks(count: int, size: int) -> Iterator[range]:
         yield range(first, min(first + size, count))
 
 
+def keys_of(chunk: range) -> list[str]:
+    """Return a key for each job."""
+    return [f"order-{number}" for number in chunk]
+
+
 def timed(count: int, enqueue: Callable[[], None]) -> None:
     """Write how many jobs were enqueued in a second."""
     began = time.monotonic_ns()

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 import uvloop
-from moments import DATABASE_URL, Handled, asked, chunks, write
+from moments import DATABASE_URL, Handled, asked, chunks, keys_of, write
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.queries import Queries
@@ -37,7 +37,9 @@ async def main() -> None:
             if command == "single":
                 await queries.enqueue("nothing", payload(chunk[0]), 0)
             else:
-                await queries.enqueue(["nothing"] * len(chunk), [payload(n) for n in chunk], [0] * len(chunk))
+                together = ["nothing"] * len(chunk), [payload(number) for number in chunk], [0] * len(chunk)
+                keyed = {"dedupe_key": keys_of(chunk), "on_conflict": "skip"} if options.get("keyed") else {}
+                await queries.enqueue(*together, **keyed)
         write("rate", options["count"] / (time.monotonic_ns() - began) * 1e9)
 
 

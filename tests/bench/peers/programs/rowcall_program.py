@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg2
 from bench_app.job_types import NOTHING
-from moments import DATABASE_URL, Handled, asked, chunks, paced, timed, write
+from moments import DATABASE_URL, Handled, asked, chunks, keys_of, paced, timed, write
 
 from rowcall.base.child_processes import own_command
 from rowcall.cli.__main__ import main as rowcall
@@ -48,16 +48,27 @@ def single(connection: Any, options: dict[str, Any]) -> None:
 
 
 def bulk(connection: Any, options: dict[str, Any]) -> None:
-    """Enqueue jobs many at a time."""
+    """Enqueue jobs many at a time, with a key each if asked."""
+    enqueue = insert_together if options.get("plain") else enqueue_together
 
-    def enqueue() -> None:
+    def enqueue_all() -> None:
         for chunk in chunks(options["count"], options["chunk"]):
-            if options.get("plain"):
-                bare.insert_many(connection, len(chunk))
-            else:
-                NOTHING.enqueue_many(connection, [{"number": number} for number in chunk])
+            enqueue(connection, chunk, keys_of(chunk) if options.get("keyed") else None)
 
-    timed(options["count"], enqueue)
+    timed(options["count"], enqueue_all)
+
+
+def enqueue_together(connection: Any, chunk: range, keys: list[str] | None) -> None:
+    """Enqueue these jobs with one call."""
+    NOTHING.enqueue_many(connection, [{"number": number} for number in chunk], keys=keys)
+
+
+def insert_together(connection: Any, chunk: range, keys: list[str] | None) -> None:
+    """Insert these jobs with one statement."""
+    if keys is None:
+        bare.insert_many(connection, len(chunk))
+    else:
+        bare.insert_many_with_keys(connection, keys)
 
 
 def work_plainly(record: int) -> None:
