@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,37 +71,36 @@ def beside(url: str, sizes: Sequence[int]) -> Iterator[dict[int, str]]:
 
 
 def rounds(urls: Mapping[int, str], runs: int, count: int) -> list[Round]:
-    """Drain all databases, batch by batch in turns, and measure each time they have drained this many runs.
+    """Drain this many runs in each database, batch by batch in turns, and repeat it.
 
-    The first time is not counted: the sessions then read the catalogs, and plan their statements.
+    Each time begins with the sweep of a worker that starts, so that its cost is measured too.  The first time is not
+    counted: the sessions then read the catalogs, and plan their statements.
     """
-    for url in urls.values():
-        _add_due(url, (count + 1) * runs)
     with ExitStack() as stack:
         connections = {size: stack.enter_context(closing(_internal(url))) for size, url in urls.items()}
-        drains = {size: exchanges(connection, {"shop_nothing": 60.0}) for size, connection in connections.items()}
-        found = [_round(connections, drains, runs) for _ in range(count + 1)]
-        for drain in drains.values():
-            while next(drain):
-                pass
+        found = []
+        for number in range(count + 1):
+            for url in urls.values():
+                asked(url, MORE, {"count": runs})
+                if not number:
+                    asked(url, "VACUUM (ANALYZE) rowcall.job_runs")
+                    asked(url, "CHECKPOINT")
+            found.append(_round(connections, runs))
         return found[1:]
 
 
-def _round(connections: Mapping[int, PgConnection], drains: Mapping[int, Iterator[int]], runs: int) -> Round:
+def _round(connections: Mapping[int, PgConnection], runs: int) -> Round:
     used = {size: backend_seconds(connection) for size, connection in connections.items()}
-    done = dict.fromkeys(connections, 0)
-    for _ in range(runs // AT_ONCE):
-        for size, drain in drains.items():
-            done[size] += next(drain)
-    return {size: (backend_seconds(connections[size]) - used[size]) / done[size] * 1e6 for size in connections}
+    drains = [_drained(connection) for connection in connections.values()]
+    assert [sum(done) for done in zip(*zip_longest(*drains, fillvalue=0), strict=True)] == [runs] * len(drains)
+    return {size: (backend_seconds(connections[size]) - used[size]) / runs * 1e6 for size in connections}
 
 
-def _add_due(url: str, count: int) -> None:
-    with closing(connect(url)) as connection:
-        connection.autocommit = True
-        fetch_all(connection, MORE, {"count": count})
-        fetch_all(connection, "VACUUM (ANALYZE) rowcall.job_runs")
-        fetch_all(connection, "CHECKPOINT")
+def _drained(connection: PgConnection) -> Iterator[int]:
+    for claimed in exchanges(connection, {"shop_nothing": 60.0}):
+        yield claimed
+        if not claimed:
+            return
 
 
 class Grown(NamedTuple):
@@ -135,11 +135,11 @@ def backend_seconds(connection: PgConnection) -> float:
     return int(Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-def asked(url: str, sql: str) -> None:
+def asked(url: str, sql: str, parameters: Mapping[str, object] | None = None) -> None:
     """Run one statement in its own transaction."""
     with closing(connect(url)) as connection:
         connection.autocommit = True
-        fetch_all(connection, sql)
+        fetch_all(connection, sql, parameters)
 
 
 def _internal(url: str) -> PgConnection:
