@@ -36,10 +36,10 @@ def test_a_run_takes_as_much_time_of_the_servers_cpu_beside_a_million_finished_o
     histories: Mapping[int, str],
 ) -> None:
     measured = rounds(histories, runs=4_000, count=9)
-    # Measured: medians of 0.99 to 1.06 in 40 repetitions, also while three processes kept both cores busy, although
-    # single rounds reached 1.4.  A scan of finished runs would cost many times as much.
+    # Measured in 14 repetitions, in half of them while three processes kept both cores busy: medians of 1.00 to 1.03,
+    # and single rounds of 0.93 to 1.09.  If the index of live runs had finished ones too, it would be 5.7.
     [compared] = grown(measured)
-    assert compared.median <= 1.2
+    assert compared.median <= 1.15
 
 
 RUNS = 10_000
