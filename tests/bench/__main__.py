@@ -55,28 +55,25 @@ def main(runs: int, part: str, minutes: float, rate: int) -> None:
     """Measure what a run costs (costs), what parts of its table cost (table), how fast Rowcall is beside plain SQL
     (speed), how costs grow (growth), what API and page read of large tables (plans), or what a steady load makes grow
     (soak, which `all` leaves out)."""
-    failed: list[str] = []
     if part == "soak":
         with bench_server() as bench:
             soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))
-    if part in {"all", "costs", "speed"}:
-        with bench_server() as bench:
-            if part != "speed":
-                measure_costs(bench, runs)
-            if part != "costs":
-                measure_speed(bench, runs)
-    if part in {"all", "table"}:
-        with bench_server() as bench:
-            table.show(bench, runs)
-    if part in {"all", "growth"}:
-        with bench_server() as bench:
-            failed = growth.show(bench)
     if part in {"all", "plans"}:
-        os.environ["ROWCALL_APP"] = "rowcall_example"  # the screens show its job types
-        catalogue.cache_clear()
-        compare_sizes()
-    if failed:
-        raise click.ClickException("beside finished runs, a run costs too much:\n" + "\n".join(failed))
+        measure_plans()
+    for name, measure in ON_A_SERVER.items():
+        if part in {"all", name}:
+            with bench_server() as bench:
+                measure(bench, runs)
+
+
+def measure_plans() -> None:
+    """Print what API and page read of large tables."""
+    app = os.environ["ROWCALL_APP"]
+    os.environ["ROWCALL_APP"] = "rowcall_example"  # the screens show its job types
+    catalogue.cache_clear()
+    compare_sizes()
+    os.environ["ROWCALL_APP"] = app
+    catalogue.cache_clear()
 
 
 @contextmanager
@@ -173,6 +170,16 @@ def measure_speed(bench: Bench, runs: int) -> None:
     )
     compare_imports(runs)
     compare("idle pick-up, commit to the claimed row or the handler, ms", runs, bench.bare_pickup, worker=bench.pickup)
+
+
+def measure_growth(bench: Bench, _runs: int) -> None:
+    """Print how costs grow; fail if a run costs too much beside finished runs."""
+    if failed := growth.show(bench):
+        raise click.ClickException("beside finished runs, a run costs too much:\n" + "\n".join(failed))
+
+
+# In this order, because growth may fail.
+ON_A_SERVER = {"costs": measure_costs, "table": table.show, "speed": measure_speed, "growth": measure_growth}
 
 
 def compare(title: str, runs: int, yardstick: Figure, against: str = "bare", **measured: Figure) -> None:
