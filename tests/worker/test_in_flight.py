@@ -159,6 +159,15 @@ def test_who_found_all_slots_reserved_does_not_wake_itself() -> None:
     assert waker.is_set()
 
 
+def test_a_notification_wakes_only_the_leading_producer_because_the_other_one_would_claim_nothing() -> None:
+    wake_ups = InFlight(THREADS).wake_ups
+    leading, other = wake_ups.waker(), wake_ups.waker()
+    leading.clear()
+    other.clear()
+    wake_ups.hear()
+    assert (leading.is_set(), other.is_set()) == (True, False)
+
+
 def test_an_answered_claim_wakes_nobody_who_was_not_turned_away() -> None:
     in_flight = InFlight(THREADS)
     waker = in_flight.wake_ups.waker()

@@ -26,9 +26,10 @@ class WakeUps:
                 event.set()
 
     def hear(self) -> None:
-        """Record a notification: something is due."""
+        """Record a notification, something is due, and wake the leading producer: the other one would claim nothing."""
         self._heard = True
-        self.wake()
+        for event in self._wakers[:1]:
+            event.set()
 
     def heard(self) -> bool:
         """Whether a notification came since the last call."""
