@@ -16,38 +16,40 @@ NAMES = {OURS: "Rowcall", PLAIN: "plain SQL", "graphile-worker": "graphile-worke
 ONE_PROCESS = "drain 100,000 with one process"
 BESIDE_FINISHED = "drain 100,000 beside 1,000,000 finished"
 
-# What is shown as a share of another figure of the same system, too.
-OF_ITSELF = {BESIDE_FINISHED: ONE_PROCESS}
+# What is shown relative to another figure of the same system, too, and how that is called.
+OF_ITSELF = {BESIDE_FINISHED: (ONE_PROCESS, "speed beside 1,000,000 finished, relative to none")}
 MISSING = "–"
 
 INTRODUCTION = """\
 # Benchmarks
 
-Rowcall beside [graphile-worker](https://worker.graphile.org) and [PgQueuer](https://github.com/janbjorge/pgqueuer),
-and beside plain SQL on Rowcall's table. `make bench-peers` installs the other systems,
-takes turns measuring them on one server, and writes this page. Compare ratios within one benchmark session; the
-figures depend on the machine.
+This page compares Rowcall with [graphile-worker](https://worker.graphile.org),
+[PgQueuer](https://github.com/janbjorge/pgqueuer), and plain SQL on Rowcall's table. `make bench-peers` installs the
+other systems, measures all of them in turns on one server, and writes this page. Compare ratios within one benchmark
+session; the figures depend on the machine.
 """
 
 MEDIANS = """\
 ## Medians
 
-The number in parentheses says how many times as fast as this system Rowcall is: below 1, Rowcall is slower. What they
-call a job is a run here. A dash means that the system does nothing like that.
+The number in parentheses is Rowcall's speed divided by that system's speed: below 1, Rowcall is slower. A *job* is what
+Rowcall calls a run. A dash means that the system has no such feature.
 """
 
 BIASES = """\
 ## What to keep in mind
 
-- We chose what is measured, and we know our own system best. Rowcall has its default settings. The other systems have
-  the fastest settings that we tried; others may be faster.
+- We chose what is measured, and we know our own system best. The other systems have the fastest settings that we tried;
+  others may be faster. Rowcall's worker has its default settings, except that it logs only errors.
+- Each figure for enqueuing is for 3,000 jobs one by one, or for 20,000 jobs in all. Rowcall enqueues in Python,
+  PgQueuer in Python with asyncio, and graphile-worker in Node.js, with `addJob` and `addJobs`.
 - The handler does nothing, or has one effect that does nothing outside, so the figures show the cost of the queue,
   which is small compared with most jobs.
 - graphile-worker and PgQueuer delete a job when it is done. Rowcall keeps its row, with result and times, as history.
 - graphile-worker runs in Node.js; PgQueuer in Python on asyncpg, with asyncio handlers. Rowcall runs handlers in
   threads, on psycopg2.
-- Programs and server share the machine, as in many small installations. A second process of Rowcall is of no use
-  here: [Performance](performance.md#what-limits-the-speed) says why.
+- Programs and server share the machine, as in many small installations. Two processes and their server compete for its
+  two cores: [What a run costs](performance.md#what-a-run-costs) says what Rowcall needs of them.
 - Plain SQL is a program with one thread. To drain, it claims and finishes batches of 500 runs of one queue, without
   handlers, errors, retries or limits. A worker of Rowcall has two claiming threads, and so can be faster. To enqueue,
   plain SQL inserts rows; to pick up, it waits for the notification and claims the row.
@@ -62,11 +64,13 @@ BIASES = """\
   nothing, and claims all runs before its time begins. The time of Rowcall's worker includes the claims, but not its
   start. The other systems record no effects.
 - For `POST /v1/runs`, plain SQL is a Flask route that inserts a row, without keys, permissions or schemas. Both have
-  one process with four threads, and share the machine with their clients. The other systems have no HTTP API.
-- Pick-up was measured 200 times in each run of the benchmark, so its 99% rests on the two slowest.
+  one process with four threads, and share the machine with their clients. Rowcall's API has two processes by default,
+  accepts 50 requests a second for each key, and writes a line for each request; here it has no rate limit and writes
+  only warnings. The other systems have no HTTP API.
+- Pick-up is measured 200 times in each run of the benchmark, so its 99% is the second slowest.
 - Pick-up is the time from the moment when the client knows that its commit succeeded to the first line of the handler.
-  A slower client makes it look shorter, so the clients are in Python for all systems. graphile-worker's client calls
-  its SQL function `add_job`.
+  A slower client makes it look shorter, so here the clients are in Python for all systems. graphile-worker's client
+  calls its SQL function `add_job`.
 """
 
 
@@ -80,7 +84,7 @@ def write_report(docs: Path) -> None:
     for (measure, unit), by_peer in measures.items():
         name = "-".join(measure.replace(",", "").replace("%", "").replace("/", " ").split())
         (docs / "benchmarks" / f"{name}.svg").write_text(_chart(f"{measure}, {unit}", by_peer))
-        parts.append(f"![{measure}: medians and single runs, as in the tables](benchmarks/{name}.svg)\n")
+        parts.append(f"![{measure}, {unit}](benchmarks/{name}.svg)\n")
     parts += ["## All runs\n", _runs(measures), BIASES]
     (docs / "benchmarks.md").write_text("\n".join(parts))
 
@@ -103,12 +107,13 @@ def _table(content: Mapping[str, Any], measures: Mapping[tuple[str, str], Mappin
         medians = {peer: statistics.median(runs) for peer, runs in by_peer.items()}
         lines.append(f"| {measure}, {unit} | {' | '.join(_cell(peer, medians, unit) for peer in peers)} |")
         if measure in OF_ITSELF:
-            without = measures[OF_ITSELF[measure], unit]
+            other, name = OF_ITSELF[measure]
+            without = measures[other, unit]
             shares = [
                 f"{medians[peer] / statistics.median(without[peer]):.2f}" if peer in medians else MISSING
                 for peer in peers
             ]
-            lines.append(f"| the same, of {OF_ITSELF[measure]} | {' | '.join(shares)} |")
+            lines.append(f"| {name} | {' | '.join(shares)} |")
     return "\n".join([*lines, ""])
 
 
