@@ -13,7 +13,7 @@ class WakeUps:
         self._heard = False
 
     def waker(self) -> threading.Event:
-        """Create the event of one producer, which is set initially."""
+        """Create the event of one producer, which is set initially; the leading producer is the first one."""
         event = threading.Event()
         event.set()
         self._wakers.append(event)
