@@ -3937,8 +3937,9 @@ RETURNING id, 1 AS position, CASE WHEN run_at OPERATOR(pg_catalog.<=) pg_catalog
 ROLLBACK;
 
 -- rowcall.queue.keys.insert: ENQUEUE_MANY
--- Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
--- of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
+-- For each request, the statement decides what `reserves` decides for one.  Ids are assigned in the order of the
+-- requests, so that the first one is claimed first.  Rows are inserted in the order of their keys, first all that are
+-- reserved and then all runs, so that callers with the same keys cannot deadlock.
 \set unique_mode 'ever'
 \set payloads '[{"user_id": 1}, {"user_id": 2}]'
 \set natural_key_column '["welcome:1", null]'

@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from typing import TypeVar
 
-from rowcall.base.database import connect_watched, fetch_all, fetch_value
+from rowcall.base.database import PgConnection, connect_watched, fetch_all, fetch_value
 from rowcall.base.prepared import fetch_prepared_row
 from rowcall.base.watched import WatchedConnection
 from rowcall.effects.statements import STATEMENTS
@@ -44,12 +45,12 @@ WHERE id = %(id)s
 SESSIONS = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
 
-Perform = Callable[[WatchedConnection, list[int]], None]
+Connected = TypeVar("Connected", bound=PgConnection)
 
 
 def plain(bench: Bench) -> float:
     """Return runs per second of threads that each commit the intent, what became of it, and the end of the run."""
-    return _threads(bench, _perform)
+    return _threads(bench, bench.connect, _perform)
 
 
 def guarded(bench: Bench) -> float:
@@ -57,14 +58,14 @@ def guarded(bench: Bench) -> float:
 
     This is what the guards cost without a worker: no claim, no handler, no heartbeat, no check of what is recorded.
     """
-    return _threads(bench, _perform_guarded)
+    return _threads(bench, lambda: connect_watched(bench.url, "rowcall bench"), _perform_guarded)
 
 
-def _threads(bench: Bench, perform: Perform) -> float:
+def _threads(bench: Bench, connect: Callable[[], Connected], perform: Callable[[Connected, list[int]], None]) -> float:
     with closing(bench.connect()) as connection:
         fetch_all(connection, DUE, {"count": RUNS})
         ids = [row["id"] for row in fetch_all(connection, CLAIM)]
-    connections = [connect_watched(bench.url, "rowcall bench") for _ in range(THREADS)]
+    connections = [connect() for _ in range(THREADS)]
     for connection in connections:
         connection.autocommit = True
     shares = [ids[number::THREADS] for number in range(THREADS)]
@@ -80,7 +81,7 @@ def _threads(bench: Bench, perform: Perform) -> float:
     return rate
 
 
-def _perform(connection: WatchedConnection, ids: list[int]) -> None:
+def _perform(connection: PgConnection, ids: list[int]) -> None:
     for run_id in ids:
         effect = fetch_value(connection, INTENT, {"id": run_id})
         fetch_all(connection, APPLIED, {"effect": effect})

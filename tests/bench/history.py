@@ -13,7 +13,7 @@ from typing import NamedTuple
 from psycopg2.errors import DeadlockDetected, LockNotAvailable
 from sqlalchemy import make_url
 
-from rowcall.base.database import PgConnection, connect, connect_internal, fetch_all
+from rowcall.base.database import PgConnection, connect_internal
 from rowcall.queue.claims.exchange import exchange
 from rowcall.queue.claims.request import ClaimRequest
 from rowcall.queue.finish import Done
@@ -21,7 +21,7 @@ from rowcall.queue.lease import Lease
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
 from tests.bench.costs import FINISHED
-from tests.bench.measures import MORE
+from tests.bench.measures import MORE, asked
 
 AT_ONCE = 500
 
@@ -133,13 +133,6 @@ def backend_seconds(connection: PgConnection) -> float:
     For a process with one thread only, as a backend is: the file shows the first thread.
     """
     return int(Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text().split()[0]) / 1e9
-
-
-def asked(url: str, sql: str, parameters: Mapping[str, object] | None = None) -> None:
-    """Run one statement in its own transaction."""
-    with closing(connect(url)) as connection:
-        connection.autocommit = True
-        fetch_all(connection, sql, parameters)
 
 
 def _internal(url: str) -> PgConnection:

@@ -7,8 +7,8 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import TypeAlias
 
 from rowcall import queue
@@ -52,6 +52,13 @@ FROM rowcall.job_runs WHERE status = 'succeeded'
 
 # What else happens in a database while something is measured.
 Beside: TypeAlias = Callable[[str], AbstractContextManager[None]]
+
+
+def asked(url: str, sql: str, parameters: Mapping[str, object] | None = None) -> None:
+    """Run one statement in its own transaction."""
+    with closing(database.connect(url)) as connection:
+        connection.autocommit = True
+        database.fetch_all(connection, sql, parameters)
 
 
 def as_the_shop() -> None:

@@ -10,10 +10,9 @@ from functools import partial
 import click
 from sqlalchemy import make_url
 
-from rowcall.base import database
 from tests.bench import bare
 from tests.bench.costs import Cost, in_process
-from tests.bench.measures import DRAINED, Bench
+from tests.bench.measures import DRAINED, Bench, asked
 
 HELD_KEY = "ALTER TABLE rowcall.job_runs DROP COLUMN held_key;"
 INDEXES = """
@@ -60,12 +59,9 @@ def show(bench: Bench, runs: int) -> None:
 def _copied(bench: Bench, dropped: str) -> Bench:
     """Return a copy of the database, without these parts of its table."""
     url = make_url(bench.url)
-    with closing(database.connect(url.set(database="postgres").render_as_string(False))) as connection:
-        connection.autocommit = True
-        database.fetch_all(connection, "DROP DATABASE IF EXISTS copied WITH (FORCE)")
-        database.fetch_all(connection, f'CREATE DATABASE copied TEMPLATE "{url.database}"')
-    copy = Bench(url.set(database="copied").render_as_string(False))
+    server, copy = (url.set(database=name).render_as_string(False) for name in ("postgres", "copied"))
+    asked(server, "DROP DATABASE IF EXISTS copied WITH (FORCE)")
+    asked(server, f'CREATE DATABASE copied TEMPLATE "{url.database}"')
     if dropped:
-        with closing(copy.connect()) as connection:
-            database.fetch_all(connection, dropped)
-    return copy
+        asked(copy, dropped)
+    return Bench(copy)

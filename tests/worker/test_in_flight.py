@@ -161,7 +161,7 @@ def test_who_found_all_slots_reserved_does_not_wake_itself() -> None:
 
 def test_a_notification_wakes_only_the_leading_producer_because_the_other_one_would_claim_nothing() -> None:
     wake_ups = InFlight(THREADS).wake_ups
-    leading, other = wake_ups.waker(), wake_ups.waker()
+    other, leading = wake_ups.waker(leads=False), wake_ups.waker(leads=True)
     leading.clear()
     other.clear()
     wake_ups.hear()

@@ -19,6 +19,7 @@ from sqlalchemy import make_url
 
 from rowcall.base import database
 from tests.bench.costs import FINISHED
+from tests.bench.measures import asked
 from tests.bench.peers.install import HOME, NODE, python_of
 from tests.support.processes import ROOT
 
@@ -154,13 +155,6 @@ PEERS = (
         {"batch": 500},
     ),
 )
-
-
-def asked(url: str, sql: str) -> None:
-    """Run one statement in its own transaction."""
-    with closing(database.connect(url)) as connection:
-        connection.autocommit = True
-        database.fetch_all(connection, sql)
 
 
 def finished(program: subprocess.Popen[bytes]) -> None:

@@ -55,7 +55,7 @@ class Producer:
     sleep: Sleep | None = None
 
     def __post_init__(self) -> None:
-        self._waker = self.in_flight.wake_ups.waker()
+        self._waker = self.in_flight.wake_ups.waker(self.leads)
         self._more = self.leads
         self._sweeper = Sweeper(min(self.poll, INTERVAL_SECONDS), self.lanes)
         self._visits: Sequence[Lane] = ()

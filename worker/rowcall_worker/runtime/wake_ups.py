@@ -10,13 +10,16 @@ class WakeUps:
 
     def __init__(self) -> None:
         self._wakers: list[threading.Event] = []
+        self._leading: list[threading.Event] = []
         self._heard = False
 
-    def waker(self) -> threading.Event:
-        """Create the event of one producer, which is set initially; the leading producer is the first one."""
+    def waker(self, leads: bool = True) -> threading.Event:
+        """Create the event of one producer, which is set initially."""
         event = threading.Event()
         event.set()
         self._wakers.append(event)
+        if leads:
+            self._leading.append(event)
         return event
 
     def wake(self) -> None:
@@ -26,9 +29,9 @@ class WakeUps:
                 event.set()
 
     def hear(self) -> None:
-        """Record a notification, something is due, and wake the leading producer: the other one would claim nothing."""
+        """Record a notification, and wake the leading producer; the other one would claim nothing."""
         self._heard = True
-        for event in self._wakers[:1]:
+        for event in self._leading:
             event.set()
 
     def heard(self) -> bool:

@@ -84,8 +84,9 @@ FROM request JOIN reserved ON reserved.run_id OPERATOR(pg_catalog.=) request.id
 # 256 MB, and one statement must sort all keys.
 WITH_KEYS_MOST = 2**26
 
-# Ids are assigned in the order of the requests, so that the first one is claimed first.  Rows are inserted in the order
-# of their keys, first all that are reserved and then all runs, so that callers with the same keys cannot deadlock.
+# For each request, the statement decides what `reserves` decides for one.  Ids are assigned in the order of the
+# requests, so that the first one is claimed first.  Rows are inserted in the order of their keys, first all that are
+# reserved and then all runs, so that callers with the same keys cannot deadlock.
 ENQUEUE_MANY = f"""
 WITH request AS MATERIALIZED (
     SELECT {NEXT_ID} AS id, {TIME} AS created_at, given.*,
