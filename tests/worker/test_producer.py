@@ -13,6 +13,7 @@ from rowcall.base.clock import elapsed
 from rowcall.base.database import fetch_all
 from rowcall.job_types import catalogue
 from rowcall.queue import ClaimRequest
+from rowcall.queue.workers import Registration, register
 from rowcall.status import Status
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime import producer as producer_module
@@ -90,6 +91,33 @@ def test_what_waits_for_a_place_under_a_limit_lets_no_worker_sleep(once: Produce
     for _ in range(20):
         staying._try([])
     assert (sleep.state, sleep.pause) == (State.AWAKE, PLACE_SECONDS)
+
+
+def asleep(once: Producer) -> tuple[Producer, Sleep]:
+    """Return a producer of a worker that stays, which has performed a run and fallen asleep."""
+    sleep = Sleep("worker-1", 60, lambda: True)
+    staying = replace(once, once=False, sleep=sleep)
+    staying._try([])
+    finish(staying)
+    for _ in range(20):
+        staying._try([])
+    assert sleep.state is State.ASLEEP
+    return staying, sleep
+
+
+def test_who_is_notified_of_a_run_that_is_locked_wakes_up(once: Producer, fresh_url: str) -> None:
+    with database.transaction(fresh_url) as connection:
+        register(connection, Registration("worker-1", "host", 1, "0", None, ["noop"], 1))
+        run_in(connection, Status.QUEUED)
+    staying, sleep = asleep(once)
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.QUEUED)
+    with database.transaction(fresh_url) as other:
+        fetch_all(other, "SELECT id FROM rowcall.job_runs FOR UPDATE")
+        staying.in_flight.wake_ups.hear()
+        for _ in range(3):
+            staying._try([])
+        assert sleep.state is State.AWAKE
 
 
 def test_a_connection_that_the_second_producer_loses_lets_nobody_claim_beside_a_suspect(once: Producer) -> None:

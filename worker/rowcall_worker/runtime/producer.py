@@ -151,33 +151,44 @@ class Producer:
         self.in_flight.accept(reserved, runs)
 
     def _sleep_or_wake(self, claimed: bool, room: Room) -> None:
-        """Fall asleep if nothing is left to do; wake up if something was found."""
+        """Fall asleep if nothing is left to do; wake up if something was found.
+
+        A notification counts until this decides, because the first look after it may only lead to another look.
+        """
         if self.sleep is None:
+            self._heard = False
             return
         try:
             if claimed:
+                self._heard = False
                 self.sleep.found(self.link.get())
             elif not room.slots:
                 self.sleep.busy()
-            elif not self._more and self.request.limited is not None:
-                self.sleep.waits_for_a_place(self.link.get())
-            elif not self._more and self.sleep.nothing(self.link.get(), self._heard):
-                self._sweeper.hurry(at_once=True)
+            elif not self._more:
+                heard, self._heard = self._heard, False
+                self._poll_or_sleep(self.sleep, heard)
         except CONNECTION_ERRORS as error:
             self.link.lost(error)
             self.sleep.busy()
+
+    def _poll_or_sleep(self, sleep: Sleep, heard: bool) -> None:
+        """Let the worker poll for a place under a limit, or fall asleep step by step."""
+        if self.request.limited is not None:
+            sleep.waits_for_a_place(self.link.get())
+        elif sleep.nothing(self.link.get(), heard):
+            self._sweeper.hurry(at_once=True)
 
     def _nothing_found(self, room: Room, asked_at: float) -> None:
         """Decide what to do when a claim found nothing: look again, sweep, or report that all is quiet."""
         if self._heard:
             self._sweeper.hurry(at_once=False)
         if room.slots and not self.once:
-            self._more = not self.in_flight.look_found_nothing(asked_at)
+            self._more = not self.in_flight.look_poll_or_sleep(asked_at)
         elif room.slots and not self.leads:
             self.in_flight.wake_ups.wake()  # the leading producer knows when the last sweep was
         elif room.slots and not self._waits_for_locks():
             # `once` ends only after a lap that began when nothing was left, and when no suspect is left either.
-            if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self.suspects.none_since)):
+            if not self.in_flight.look_poll_or_sleep(min(self._sweeper.lap_began_at, self.suspects.none_since)):
                 self._sweeper.hurry(at_once=self.in_flight.empty)
                 self.suspects.hurry()
         elif room.ahead:
@@ -216,7 +227,7 @@ class Producer:
         """
         connection = self.link.get()
         # Notifications from now on are for the next look.
-        self._heard = self.leads and self.in_flight.wake_ups.heard()
+        self._heard = self.leads and (self.in_flight.wake_ups.heard() or self._heard)
         succeeded = self.completer.write_apart(connection, ended)
         if succeeded and self.leads and self.suspects.due:
             # Otherwise the next claim, which is sent together with these successes, would take the slots that they
