@@ -35,7 +35,7 @@ check: lint ## run lint and the whole suite as CI does, including tests that nee
 mutants: .venv/installed ## remove the queue's guards one by one, and print which test failed
 	@$(RUN) tests.mutants $(MUTANTS_ARGS)
 
-bench: .venv/installed ## measure the queue, and plain SQL for comparison
+bench: .venv/installed ## measure the queue beside plain SQL (BENCH_ARGS="--help" lists the parts)
 	@$(RUN) tests.bench $(BENCH_ARGS)
 
 bench-peers: .venv/installed ## install other job systems, measure them and Rowcall in turns, and write docs/benchmarks.md

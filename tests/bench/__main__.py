@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -47,7 +48,7 @@ SAMPLES = 20
 
 
 @click.command()
-@click.option("--runs", default=3, show_default=True, help="How often to measure each figure.")
+@click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="How often to measure each figure.")
 @click.option("--part", type=click.Choice(["all", *PARTS]), default="all", show_default=True, help="What to measure.")
 @click.option("--minutes", default=30.0, show_default=True, help="How long the soak takes.")
 @click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")
@@ -215,6 +216,8 @@ def import_milliseconds(statement: str) -> float:
 
 
 if __name__ == "__main__":
+    # SIGTERM ends it as Ctrl-C does, so that the server and its folder do not stay.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     as_the_shop()
     sys.path.append(str(APPS))
     main()

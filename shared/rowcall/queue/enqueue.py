@@ -138,7 +138,7 @@ def _requests(
 
 
 def _is_list(given: object) -> bool:
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | set | frozenset)
 
 
 def columns_of(declared: JobType, options: Mapping[str, Any], key_owner: str, created_by: str | None) -> dict[str, Any]:

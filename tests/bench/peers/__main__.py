@@ -23,7 +23,7 @@ from tests.support.superuser import let_do_all
 
 
 @click.command()
-@click.option("--runs", default=3, show_default=True, help="Runs of each measurement.")
+@click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each measurement.")
 @click.option("--only", type=click.Choice([*MEASURES]), help="Take only this measurement, and write no page.")
 def main(runs: int, only: str | None) -> None:
     """Measure Rowcall and the other systems in turns, so that a busy neighbour slows all of them."""

@@ -32,8 +32,9 @@ session; the figures depend on the machine.
 MEDIANS = """\
 ## Medians
 
-The number in parentheses is Rowcall's speed divided by that system's speed: below 1, Rowcall is slower. A *job* is what
-Rowcall calls a run. A dash means that the system has no such feature.
+The number in parentheses is Rowcall's speed divided by that system's speed; for times, it is that system's time divided
+by Rowcall's. So below 1, Rowcall is slower. A *job* is what Rowcall calls a run. A dash means that the system has no
+such feature.
 """
 
 BIASES = """\

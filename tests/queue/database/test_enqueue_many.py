@@ -76,6 +76,7 @@ def test_more_payloads_with_keys_than_one_statement_can_take_are_refused(connect
         ("abc", None, "payloads: must be a list of objects, one for each run"),
         ([{}, {}], ["a"], "keys: must be 2, one for each payload, but there are 1"),
         ([{}, {}], "ab", "keys: must be a list of keys, one for each payload"),
+        ([{}, {}], {"a", "b"}, "keys: must be a list of keys, one for each payload"),
         ([{}, {}], 2, "keys: must be a list of keys, one for each payload"),
         ([{}, "x"], None, "payloads: 1: payload: must be an object"),
         ([{}, {}], ["a", ""], "payloads: 1: idempotency_key: must be 1 to 255 printable characters"),
