@@ -183,12 +183,12 @@ class Producer:
         if self._heard:
             self._sweeper.hurry(at_once=False)
         if room.slots and not self.once:
-            self._more = not self.in_flight.look_poll_or_sleep(asked_at)
+            self._more = not self.in_flight.look_found_nothing(asked_at)
         elif room.slots and not self.leads:
             self.in_flight.wake_ups.wake()  # the leading producer knows when the last sweep was
         elif room.slots and not self._waits_for_locks():
             # `once` ends only after a lap that began when nothing was left, and when no suspect is left either.
-            if not self.in_flight.look_poll_or_sleep(min(self._sweeper.lap_began_at, self.suspects.none_since)):
+            if not self.in_flight.look_found_nothing(min(self._sweeper.lap_began_at, self.suspects.none_since)):
                 self._sweeper.hurry(at_once=self.in_flight.empty)
                 self.suspects.hurry()
         elif room.ahead:
