@@ -42,6 +42,7 @@ WORKER = {
     "job_attempts": ALL,
     "request_keys": ("SELECT", "INSERT"),
     "run_logs": ("SELECT", "INSERT", "DELETE"),
+    "archived_runs": READ_WRITE,
     "failure_counts": ALL,
     "run_counts": ALL,
     "worker_versions": ("SELECT", "INSERT"),
@@ -65,6 +66,7 @@ API = {
     "job_attempts": ("SELECT", "INSERT"),
     "request_keys": ("SELECT", "INSERT"),
     "run_logs": ("SELECT",),
+    "archived_runs": ("SELECT",),
     "failure_counts": ("SELECT",),
     "run_counts": ("SELECT",),
     "worker_versions": ("SELECT",),
@@ -85,6 +87,9 @@ API = {
 }
 
 ROLES = {"enqueue": ENQUEUE, "worker": WORKER, "api": API}
+
+# The functions that a duty may execute, besides those that all may.
+FUNCTIONS = {"worker": "rowcall.make_archive_month(date), rowcall.drop_archive_month(date, bigint)"}
 
 # A part of the head of each printed script.
 HOW_TO_RUN = """\
@@ -125,6 +130,7 @@ def as_grants(named: Sequence[str]) -> str:
         lines += [
             f'GRANT {", ".join(rights)} ON rowcall.{table} TO "{names[duty]}";\n' for table, rights in tables.items()
         ]
+        lines += [f'GRANT EXECUTE ON FUNCTION {FUNCTIONS[duty]} TO "{names[duty]}";\n'] if duty in FUNCTIONS else []
     return "".join([*lines, "\nCOMMIT;\n"])
 
 

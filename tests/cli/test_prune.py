@@ -45,7 +45,15 @@ def left(environment: dict[str, str]) -> list[int]:
     return [row["id"] for row in sql(environment, "SELECT id FROM rowcall.job_runs ORDER BY id")]
 
 
-COUNTS = {"looked_at": 4, "deleted": 2, "made_bare": 1, "archived": 0, "occurrences": 0, "expired": 1}
+COUNTS = {
+    "looked_at": 4,
+    "deleted": 2,
+    "made_bare": 1,
+    "archived": 0,
+    "months_dropped": 0,
+    "occurrences": 0,
+    "expired": 1,
+}
 
 
 def pruned(environment: dict[str, str], *arguments: str) -> dict[str, Any]:

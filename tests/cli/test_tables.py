@@ -146,7 +146,10 @@ def test_job_types_are_listed_with_what_their_payloads_need(environment: dict[st
     assert listed["noop"]["payload"] == []
     assert {"name": "batch", "type": "integer", "required": False} in listed["prune_runs"]["payload"]
     plain = rowcall(environment, "types").stdout
-    assert "[keep_days object], [types object], [archive boolean], [keep_occurrences_days number]" in plain
+    assert (
+        "[keep_days object], [types object], [archive any], [keep_archive_months integer], [export_archive string]"
+        in plain
+    )
     assert "False" not in plain
 
 

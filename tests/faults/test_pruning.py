@@ -117,7 +117,7 @@ def test_300_000_old_runs_are_pruned_while_a_worker_drains_and_nothing_is_lost(
     assert any(0 < looked_at < RUNS_BEFORE for looked_at in looked), "there were fresh runs while old ones went"
     assert [other for other in plans if other != plans[0]] == []
     counts = {"looked_at": RUNS_BEFORE + 1, "deleted": RUNS_BEFORE - WITH_KEY, "made_bare": WITH_KEY}
-    assert pruning["result"] == {**counts, "archived": 0, "occurrences": 0}
+    assert pruning["result"] == {**counts, "archived": 0, "months_dropped": 0, "occurrences": 0}
     assert shop.sql(KEYS) == [{**row, "bare": row["runs"]} for row in keys]
     assert [tuple(row.values()) for row in shop.sql(OTHERS)] == [
         ("noop", "succeeded", 1, 0, len(fresh)),
@@ -165,6 +165,13 @@ def test_whichever_of_its_writes_a_worker_is_killed_at_what_is_gone_is_in_the_ar
         assert old - whole <= set(archived(tmp_path / "archive"))
     assert rowcall(shop.environment, "worker", "once").returncode == 0
     result = shop.row(run_id)["result"]
-    assert result == {"looked_at": RUNS, "deleted": 400, "made_bare": 200, "archived": RUNS, "occurrences": 0}
+    assert result == {
+        "looked_at": RUNS,
+        "deleted": 400,
+        "made_bare": 200,
+        "archived": RUNS,
+        "months_dropped": 0,
+        "occurrences": 0,
+    }
     # A page that was written again is the same file.
     assert archived(tmp_path / "archive") == Counter(old)

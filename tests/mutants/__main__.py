@@ -51,7 +51,10 @@ SENTENCES = (
     f"{FOLDER}races/test_enqueue.py",
     f"{FOLDER}races/test_keys.py",
     f"{FOLDER}races/test_remembered_keys.py",
-    *(f"{FOLDER}retention/test_{name}.py" for name in ("prune", "prune_walks", "prune_policies", "archive", "erase")),
+    *(
+        f"{FOLDER}retention/test_{name}.py"
+        for name in ("prune", "prune_walks", "prune_policies", "archive", "archive_table", "archive_export", "erase")
+    ),
     f"{FOLDER}views/test_created.py",
     f"{FOLDER}failures/test_count.py",
     "tests/worker/test_sleep.py",
@@ -69,11 +72,14 @@ MODEL = f"{FOLDER}model/test_model.py"
 
 # Files whose tests have another name.
 OWN_TESTS = {
+    "archive": "archive_table",
     "claim_limited": "limits",
     "holders": "remembered_keys",
     "insert": "remembered_keys",
+    "export": "archive_export",
     "fingerprint": "remembered_keys",
     "keyless": "enqueue_many",
+    "lists": "archive_table",
     "plain": "plain_payloads",
     "sleepers": "sleep",
     "actions": "batches",

@@ -277,6 +277,15 @@ OF_EFFECTS = {
 }
 
 
+# The same columns, and what belonged to the run.
+COLUMNS["archived_runs"] = {
+    **COLUMNS["job_runs"],
+    "attempts_ended": "The run's rows of `job_attempts`.",
+    "log": "The run's rows of `run_logs`.",
+    "archived_at": "When it was archived.",
+}
+
+
 def meaning_of(table: str, column: str) -> str:
     """Return what a column means; KeyError if nobody has written it down."""
     common = {"id": ID, "created_at": CREATED, "updated_at": UPDATED}

@@ -14,7 +14,7 @@ SELECT 'column' AS kind, c.relname || '.' || a.attname AS name,
         pg_get_expr(d.adbin, d.adrelid)) AS definition
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
     LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-WHERE c.relkind = 'r' AND c.relnamespace = to_regnamespace('rowcall') AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relkind IN ('r', 'p') AND c.relnamespace = to_regnamespace('rowcall') AND a.attnum > 0 AND NOT a.attisdropped
 UNION ALL
 SELECT 'constraint', conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
 FROM pg_constraint WHERE connamespace = to_regnamespace('rowcall') AND contype <> 'n'
@@ -23,7 +23,7 @@ SELECT 'index', c.relname, pg_get_indexdef(indexrelid)
 FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relnamespace = to_regnamespace('rowcall')
 UNION ALL
 SELECT 'options', relname, (SELECT string_agg(option, ',' ORDER BY option) FROM unnest(reloptions) AS option)
-FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace('rowcall')
+FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = to_regnamespace('rowcall')
 """
 
 # Everything in a schema that has a name.

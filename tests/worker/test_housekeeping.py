@@ -25,7 +25,7 @@ def test_a_worker_prunes_into_the_archive_and_expires(fresh_url: str, environmen
         pruned, expired = (row_of(connection, run_id)["result"] for run_id in (pruning, expiring))
         # Both run at the same time, so prune_runs may or may not see the bare row.
         assert pruned.pop("looked_at") in (2, 3)
-        assert pruned == {"deleted": 1, "made_bare": 1, "archived": 2, "occurrences": 0}
+        assert pruned == {"deleted": 1, "made_bare": 1, "archived": 2, "months_dropped": 0, "occurrences": 0}
         assert expired == {"expired": 1}
         assert left(connection) == [kept["id"], pruning, expiring]
         assert row_of(connection, kept["id"])["pruned_at"]

@@ -63,6 +63,7 @@ PROBLEMS: dict[type[errors.RowcallError], tuple[str, int]] = {
     errors.OperationKeyConflict: ("idempotency-key-reused", 422),
     errors.TransitionRefused: ("transition-refused", 409),
     errors.RunPruned: ("run-pruned", 409),
+    errors.RunArchived: ("run-archived", 409),
     errors.NaturalKeyHeld: ("natural-key-held", 409),
     errors.RunChanged: ("run-changed", 412),
     errors.DefinitionChanged: ("definition-changed", 412),

@@ -170,6 +170,9 @@ class RunSchema(AnswerSchema):
         allow_none=True,
         metadata={"description": "When the payload, result and errors were deleted; the keys are kept."},
     )
+    archived = fields.Boolean(
+        metadata={"description": "Whether the run is in the archive table; it can only be cloned."}
+    )
     allowed_events = fields.List(
         fields.String(validate=validate.OneOf([*Event])),
         metadata={"description": "What an operator can do with it now."},
@@ -177,7 +180,10 @@ class RunSchema(AnswerSchema):
 
     @pre_dump
     def _with_what_is_allowed(self, run: Row, **_: Any) -> Row:
-        return {**run, "allowed_events": allowed_events(run)} if "pruned_at" in run else run
+        if "pruned_at" not in run:
+            return run
+        told = {"archived": False, **run}
+        return {**told, "allowed_events": allowed_events(told)}
 
 
 class PartialRunSchema(RunSchema):

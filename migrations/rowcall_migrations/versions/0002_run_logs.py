@@ -1,10 +1,12 @@
 """Runs keep what handlers log; failures and ends of attempts are counted by minute; operations change many runs.
 
 A run can have further idempotency keys.  Alerts have incidents.  The operator's page has sessions and saved views.
+Pruned runs can be archived in a table.
 """
 
 from alembic import op
 
+from rowcall_migrations import archive
 from rowcall_migrations.inserting import INSERT_RUN, REQUEST_KEYS, RIGHTS_OF_INSERTERS
 
 revision = "0002"
@@ -233,10 +235,13 @@ def upgrade() -> None:
     op.execute(ONE_SIDE)
     op.execute(HEARTBEAT)
     op.execute(ROOM_FOR_CLAIMS)
+    for statement in archive.CREATE:
+        op.execute(statement)
 
 
 def downgrade() -> None:
     """Drop these tables with their rows, and restore the function that guards the audit log."""
+    op.execute(archive.DROP)
     op.execute(TIME_OF_TRANSACTION)
     op.execute("CREATE INDEX job_runs_created ON rowcall.job_runs (created_at, id)")
     op.execute("ALTER TABLE rowcall.job_runs SET (fillfactor = 50)")

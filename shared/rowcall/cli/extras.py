@@ -31,6 +31,7 @@ ABOUT = {
     "audit": "List the newest matching changes by operators.",
     "webhook-secret": "Print the secret that the receiver at URL uses to verify webhooks.",
     "prune": "Prune old runs and their expired keys now, as the definitions prune_runs and expire_keys do each night.",
+    "archive": "List, export and drop the months of the archive table.",
     "erase": "Erase the content of finished runs, for a person who has asked for their data to be deleted.",
     "doctor": "Show the settings that are set, and look for problems.",
     "completion": "Print the script that lets a shell complete commands and options.",

@@ -50,6 +50,7 @@ OWN = {
     "audit": "rowcall.cli.access.audit:audit_command",
     "webhook-secret": "rowcall.cli.webhook_secret:webhook_secret_command",
     "prune": "rowcall.cli.retention.prune:prune_command",
+    "archive": "rowcall.cli.retention.archive:archive_command",
     "erase": "rowcall.cli.retention.erase:erase_command",
     "doctor": "rowcall.cli.doctor.command:doctor_command",
     "completion": "rowcall.cli.completion:completion_command",

@@ -20,6 +20,7 @@ JSON_WORDS: dict[type, str] = {
     fields.Tuple: "array",
     fields.Float: "number",
     fields.Decimal: "number",
+    fields.Raw: "any",
 }
 
 MORE = ("natural_key", "unique", "time_limit", "isolated", "scope")

@@ -10,7 +10,12 @@ from rowcall.job_types.definition import Definition
 from rowcall.status import FINAL
 
 LONGEST_DAYS = 3650
+LONGEST_MONTHS = 1200
 LARGEST_BATCH = 10_000
+
+# Where pruned runs are archived: nowhere, in files (true, too), or in a table.
+ARCHIVES = (False, True, "files", "table")
+NO_ARCHIVE = 'Must be false, "files" or "table"; true means "files".'
 
 
 def _days(default: float | None = None) -> fields.Float:
@@ -44,7 +49,11 @@ class PruneRuns(Schema):
         values=fields.Dict(keys=fields.String(validate=validate.OneOf([*FINAL])), values=_days()),
         load_default=dict,
     )
-    archive = fields.Boolean(load_default=False)
+    archive = fields.Raw(load_default=False, validate=validate.OneOf(ARCHIVES, error=NO_ARCHIVE))
+    keep_archive_months = fields.Integer(
+        strict=True, load_default=None, allow_none=True, validate=validate.Range(1, LONGEST_MONTHS)
+    )
+    export_archive = fields.String(load_default=None, allow_none=True, validate=validate.OneOf(["csv", "parquet"]))
     keep_occurrences_days = _days(90)
     batch = _batch()
 

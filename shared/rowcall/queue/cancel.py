@@ -69,7 +69,7 @@ def cancel_any(
     force: bool = False,
 ) -> Row:
     """Cancel a run in any live status: a waiting one at once, a running one by asking its worker, or by force."""
-    run = lock_run(connection, run_id)
+    run = lock_run(connection, run_id, Event.CANCEL)
     if run["status"] != Status.RUNNING:
         return cancel(connection, run_id, operator, expected)
     if force:

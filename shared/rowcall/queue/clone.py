@@ -8,20 +8,21 @@ from typing import Any
 from rowcall.access.audit import Operator, record
 from rowcall.base import tracing
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all
-from rowcall.base.errors import NaturalKeyHeld
+from rowcall.base.errors import NaturalKeyHeld, RunArchived
 from rowcall.base.timestamps import in_utc
 from rowcall.job_types import catalogue
 from rowcall.queue.enqueue import check_options, stored_text
+from rowcall.queue.fragments import FROM_ALL_RUNS
 from rowcall.queue.keys.fingerprint import fingerprint_of
 from rowcall.queue.keys.holders import Keys, checked_key, find_holders, natural_key_of, replayed
 from rowcall.queue.keys.insert import INSERT, IS_DUE, NEXT_ID, TIME, UNLESS_A_KEY_IS_TAKEN
 from rowcall.queue.operate import check_version, refused
-from rowcall.queue.views.inspect import lock_run
+from rowcall.queue.views.inspect import get_run, lock_run
 from rowcall.queue.views.results import Enqueued
 from rowcall.status import Status
 
 # A clone belongs to no occurrence.  It has the natural key of the original, so nothing is inserted while the original
-# or another run holds that key.  A pruned run has no content to enqueue again.
+# or another run holds that key.  A pruned run has content to enqueue again only in the archive.
 CLONE = f"""{INSERT}
 SELECT {NEXT_ID}, {TIME}, job_type, coalesce(%(payload)s::jsonb, payload), coalesce(%(queue)s, queue),
     coalesce(%(priority)s, priority),
@@ -29,7 +30,7 @@ SELECT {NEXT_ID}, {TIME}, job_type, coalesce(%(payload)s::jsonb, payload), coale
     %(natural_key)s, %(unique_mode)s, %(content_fingerprint)s,
     %(key)s, %(key_owner)s, %(request_fingerprint)s,
     %(who)s, %(trace_parent)s, '{Status.QUEUED}'
-FROM rowcall.job_runs WHERE id = %(run_id)s AND pruned_at IS NULL AND NOT EXISTS (
+{FROM_ALL_RUNS} WHERE id = %(run_id)s AND pruned_at IS NULL AND NOT EXISTS (
     SELECT FROM rowcall.request_keys WHERE idempotency_key = %(key)s AND key_owner = %(key_owner)s
 )
 {UNLESS_A_KEY_IS_TAKEN}
@@ -53,8 +54,7 @@ def clone(
     A request with the same key and the same changes to the same run is a replay.  Without a key, every call enqueues a
     run, unless the original or another run holds the natural key.
     """
-    # Lock the run before taking its key: a retry uses the same order.
-    run = lock_run(connection, run_id)
+    run = _original(connection, run_id)
     options = _checked(run, dict.fromkeys(CHANGEABLE) | changes)
     keys = _keys(run, options, key)
     values = {
@@ -78,6 +78,14 @@ def clone(
         before = {"cloned_from": run_id}
         record(connection, operator.who, "clone", "run", new_id, before, given or None, operator.request_id)
     return Enqueued(new_id, replayed=False)
+
+
+def _original(connection: Connection, run_id: int) -> Row:
+    """Return the run; lock it before its key is taken, because a retry uses the same order."""
+    try:
+        return lock_run(connection, run_id, "clone")
+    except RunArchived:
+        return get_run(connection, run_id)
 
 
 def _keys(run: Row, options: dict[str, Any], key: str | None) -> Keys:

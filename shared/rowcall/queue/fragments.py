@@ -26,6 +26,21 @@ HISTORY = """
     SELECT run_id, lease_no, attempt, outcome, worker, started_at, error_type, error, stack, permanent, forensics
     FROM ended"""
 
+# The columns that job_runs and archived_runs share.
+RUN_COLUMNS = """id, definition_id, scheduled_for, job_type, payload, queue, priority, run_at, status, attempts,
+        max_attempts, lease_no, locked_by, locked_until, cancel_requested_at, suspect, natural_key, unique_mode,
+        held_key, content_fingerprint, idempotency_key, key_owner, request_fingerprint, last_error, error_type,
+        failed_at, last_stack, progress, result, trace_parent, created_by, started_at, finished_at, created_at,
+        updated_at, pruned_at"""
+
+# Every run, in the archive or not; a run that left a bare row is in both tables.  Not a view, because
+# PostgreSQL refuses to change the type of a column that a view reads.
+FROM_ALL_RUNS = f"""FROM (
+        SELECT {RUN_COLUMNS}, false AS archived FROM rowcall.job_runs
+        UNION ALL
+        SELECT {RUN_COLUMNS}, true FROM rowcall.archived_runs
+    ) AS run"""
+
 # A notification, sent with the commit that makes something due, so that idle workers claim at once.
 CHANNEL = "rowcall_due"
 

@@ -10,14 +10,22 @@ from psycopg2.errorcodes import UNIQUE_VIOLATION
 
 from rowcall.access.audit import Operator, record
 from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fetch_one, sqlstate_of
-from rowcall.base.errors import KeyGone, NaturalKeyHeld, RunChanged, RunInvalid, RunPruned, TransitionRefused
+from rowcall.base.errors import (
+    KeyGone,
+    NaturalKeyHeld,
+    RunArchived,
+    RunChanged,
+    RunInvalid,
+    RunPruned,
+    TransitionRefused,
+)
 from rowcall.base.errors.requests import FINAL_AND_ONLY_ONCE
 from rowcall.base.timestamps import in_utc, unusable
 from rowcall.job_types import JobType, catalogue
 from rowcall.queue.enqueue import TRIES, Options, enqueue
 from rowcall.queue.fragments import WAKE_WORKERS
 from rowcall.queue.keys.holders import Keys, find_holders
-from rowcall.queue.views.inspect import lock_run, version_of, was_erased
+from rowcall.queue.views.inspect import archived_run, lock_run, version_of, was_erased
 from rowcall.queue.views.results import Enqueued
 from rowcall.status import Event, Status, Who, allowed, sources_of
 
@@ -98,7 +106,7 @@ def change(
 
     `expected` are versions of the run: if it now has none of them, raise RunChanged and change nothing.
     """
-    before = lock_run(connection, run_id)
+    before = lock_run(connection, run_id, event)
     check_version(before, expected)
     row = _changed(connection, event, sql, before, more)
     if row is None:
@@ -119,12 +127,15 @@ def check_version(run: Row, expected: Container[str] | None) -> None:
 
 def allowed_events(run: Row) -> tuple[Event, ...]:
     """Return the events that an operator can trigger on this run now."""
-    return () if run["pruned_at"] else allowed(Status(run["status"]), Who.OPERATOR)
+    return () if run["pruned_at"] or run["archived"] else allowed(Status(run["status"]), Who.OPERATOR)
 
 
 def refused(connection: Connection, run: Row, event: str) -> TransitionRefused:
     """Return an error that says why this event is not allowed, and which events are."""
     if run["pruned_at"]:
+        kept = archived_run(connection, run["id"])
+        if kept is not None and not kept["pruned_at"]:
+            return RunArchived(run["id"], event, run["status"])
         erased, once = was_erased(connection, run["id"]), run["held_key"] is not None
         return RunPruned(run["id"], event, run["status"], run["pruned_at"], erased, once)
     again = f"only a clone, with `rowcall runs clone {run['id']}`" if run["held_key"] is None else FINAL_AND_ONLY_ONCE

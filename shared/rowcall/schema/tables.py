@@ -1,5 +1,6 @@
 """The tables as the code expects them.  Migrations create them, and a test checks that the two match."""
 
+from rowcall.schema.archived_runs import archived_runs
 from rowcall.schema.columns import metadata
 from rowcall.schema.effects import EFFECT_TABLES
 from rowcall.schema.failure_counts import failure_counts
@@ -16,6 +17,7 @@ __all__ = [
     "EFFECT_TABLES",
     "alert_checks",
     "api_keys",
+    "archived_runs",
     "audit_log",
     "failure_counts",
     "incidents",

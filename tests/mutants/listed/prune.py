@@ -67,7 +67,7 @@ PRUNE = [
     ),
     *at(
         "retention/prune.py",
-        "PRUNE",
+        "_PRUNED",
         ("live runs are pruned", " AND run.finished_at IS NOT NULL", ""),
         ("pruning waits for a locked run", "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
         (
@@ -76,6 +76,10 @@ PRUNE = [
             "true AS goes",
         ),
         ("bare rows are never deleted", " OR run.pruned_at IS NOT NULL AS goes", " AS goes"),
+    ),
+    *at(
+        "retention/prune.py",
+        "_GONE",
         ("every pruned run is deleted", "FROM pruned WHERE goes)", "FROM pruned)"),
         ("attempts are kept", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE false"),
         ("attempts of other runs are deleted", "WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))", "WHERE true"),
@@ -97,6 +101,41 @@ PRUNE = [
         ("attempts of other runs are archived", "WHERE ended.run_id = run.id", "WHERE true"),
         ("lines of other runs are archived", "WHERE logged.run_id = run.id", "WHERE true"),
         ("other runs are archived", "WHERE {IS_UNCHANGED}", ""),
+    ),
+    *at(
+        "retention/archive.py",
+        "INTO_TABLE",
+        ("attempts of other runs are archived in the table", "WHERE ended.run_id = run.id", ""),
+        ("lines of other runs are archived in the table", "WHERE logged.run_id = run.id", ""),
+        ("other runs are archived in the table", "WHERE id = ANY(ARRAY(SELECT id FROM pruned)) AND", "WHERE"),
+        ("bare rows are archived in the table again", " AND pruned_at IS NULL", ""),
+        ("a run that is archived already is never pruned", "ON CONFLICT (id, created_at) DO NOTHING", ""),
+    ),
+    *at(
+        "retention/archive.py",
+        "MAKE_MONTHS",
+        ("months follow the session's time zone", "created_at AT TIME ZONE 'UTC'", "created_at"),
+    ),
+    *at(
+        "retention/archive.py",
+        "OLD_MONTHS",
+        ("a month is dropped before its last run is old enough", "month + interval '1 month' <=", "month <="),
+        (
+            "a month is kept one month too long",
+            "make_interval(months => %(keep)s)",
+            "make_interval(months => %(keep)s + 1)",
+        ),
+    ),
+    *at(
+        "retention/export.py",
+        "EXPORT",
+        ("an export also has earlier months", "AND created_at >= %(month)s::date::timestamp AT TIME ZONE 'UTC'", ""),
+        (
+            "an export also has later months",
+            "AND created_at < (%(month)s::date + interval '1 month') AT TIME ZONE 'UTC'",
+            "",
+        ),
+        ("an export repeats its first portion", "id > %(after_id)s AND", "id > %(after_id)s * 0 AND"),
     ),
     *at(
         "retention/prune.py",

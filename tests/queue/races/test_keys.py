@@ -55,7 +55,7 @@ def test_a_clone_waits_for_who_changes_the_original_before_it_takes_the_key(fres
 
     with ThreadPoolExecutor(1) as thread:
         with database.transaction(fresh_url) as connection:
-            lock_run(connection, run_id)
+            lock_run(connection, run_id, "clone")
             waiting = thread.submit(cloning)
             wait_for_a_waiting_session(fresh_url)
             queue.retry(connection, run_id, OPERATOR)

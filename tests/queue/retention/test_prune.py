@@ -59,7 +59,14 @@ def test_one_types_days_are_shorter_or_longer_than_those_of_the_others(connectio
 @pytest.mark.parametrize("status", LIVE)
 def test_a_live_run_is_untouched_however_old_it_is(connection: PgConnection, status: Status) -> None:
     live = run_in(connection, status, created_at="now() - interval '10 years'", idempotency_key="'old'")
-    assert prune(connection) == {"looked_at": 1, "deleted": 0, "made_bare": 0, "archived": 0, "occurrences": 0}
+    assert prune(connection) == {
+        "looked_at": 1,
+        "deleted": 0,
+        "made_bare": 0,
+        "archived": 0,
+        "months_dropped": 0,
+        "occurrences": 0,
+    }
     assert row_of(connection, live["id"]) == live
 
 
@@ -112,7 +119,14 @@ def test_of_a_run_with_a_key_stays_what_a_replay_needs_and_how_it_ended(connecti
 
 def test_what_was_pruned_is_not_pruned_again(connection: PgConnection) -> None:
     run = ended(connection, Status.DEAD, "1 year", **ABOUT, pruned_at="now() - interval '1 month'")
-    assert prune(connection) == {"looked_at": 1, "deleted": 0, "made_bare": 0, "archived": 0, "occurrences": 0}
+    assert prune(connection) == {
+        "looked_at": 1,
+        "deleted": 0,
+        "made_bare": 0,
+        "archived": 0,
+        "months_dropped": 0,
+        "occurrences": 0,
+    }
     assert row_of(connection, run["id"]) == run
 
 
@@ -262,5 +276,12 @@ def test_a_dry_walk_counts_what_a_real_one_takes_and_changes_nothing(connection:
         counted = dict(last.counts)
         assert steps.saved == []
     assert fetch_all(connection, "SELECT * FROM rowcall.job_runs ORDER BY id") == rows
-    assert counted == {"looked_at": 5, "deleted": 3, "made_bare": 2, "archived": 0, "occurrences": 3}
+    assert counted == {
+        "looked_at": 5,
+        "deleted": 3,
+        "made_bare": 2,
+        "archived": 0,
+        "months_dropped": 0,
+        "occurrences": 3,
+    }
     assert prune(connection, batch=2) == counted

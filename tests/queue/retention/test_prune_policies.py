@@ -37,6 +37,8 @@ def test_an_empty_policy_is_a_sensible_one() -> None:
         "keep_days": {"succeeded": 14, "cancelled": 30, "dead": 90},
         "types": {},
         "archive": False,
+        "keep_archive_months": None,
+        "export_archive": None,
         "keep_occurrences_days": 90,
         "batch": 1000,
     }

@@ -10,9 +10,10 @@ from rowcall_worker.attempt.context import Run
 @PRUNE_RUNS.handler
 def prune(run: Run) -> dict[str, int]:
     """Prune by the policy in the payload; the counts cover all attempts."""
-    archive = run.gateways.archive if run.payload["archive"] else None
+    where = run.payload["archive"]
+    options = PruneOptions(run, run.gateways.archive if where else None, where == "table", saved=run.saved())
     counts: dict[str, int] = {}
-    for progress in prune_runs(run.payload, PruneOptions(run, archive, saved=run.saved())):
+    for progress in prune_runs(run.payload, options):
         counts = dict(progress.counts)
         run.progress(progress.share, f"{counts['looked_at']:,} runs looked at")
     return counts

@@ -1,6 +1,7 @@
 """All errors that Rowcall raises.  Each message says what was wrong, where, and what to do."""
 
 from rowcall.base.errors.api_keys import ApiKeyEnded, ApiKeyInvalid, ApiKeyNameTaken, ApiKeyNotFound
+from rowcall.base.errors.archive import ArchiveBusy, MonthNotArchived, ParquetMissing, RunArchived
 from rowcall.base.errors.attempts import (
     LONGEST_WAIT,
     CancelRequested,
@@ -88,6 +89,7 @@ __all__ = [
     "ApiKeyInvalid",
     "ApiKeyNameTaken",
     "ApiKeyNotFound",
+    "ArchiveBusy",
     "Blocked",
     "CancelRequested",
     "ChildDied",
@@ -121,6 +123,7 @@ __all__ = [
     "LocalPostgresError",
     "MemoryCapExceeded",
     "MigrationRefused",
+    "MonthNotArchived",
     "NaturalKeyConflict",
     "NaturalKeyHeld",
     "NoChild",
@@ -131,6 +134,7 @@ __all__ = [
     "OperationNotFound",
     "OperationRefused",
     "OutcomeUnknown",
+    "ParquetMissing",
     "Permanent",
     "PortInUse",
     "QueueBusy",
@@ -142,6 +146,7 @@ __all__ = [
     "Retry",
     "RightsMissing",
     "RowcallError",
+    "RunArchived",
     "RunChanged",
     "RunInvalid",
     "RunNotFound",

@@ -46,9 +46,9 @@ def prune_command(archive: bool | None, dry_run: bool, yes: bool, as_json: bool)
     with database_url(current) as url, needs_rights_of(ROLES), closing(connect_internal(url)) as connection:
         by_hand = ByHand(connection)
         policies = by_hand.policies(audited=not dry_run)
-        if archive is None:
-            archive = policies["prune_runs"]["archive"]
-        options = PruneOptions(by_hand, Files(current.archive_folder) if archive else None, dry_run)
+        policy = policies["prune_runs"]["archive"]
+        where = policy if archive is None else archive and (policy or "files")
+        options = PruneOptions(by_hand, Files(current.archive_folder) if where else None, where == "table", dry_run)
         try:
             for progress in prune_runs(policies["prune_runs"], options):
                 counts |= progress.counts
@@ -100,8 +100,9 @@ class ByHand:
 
 def _summary(counts: Mapping[str, int], dry_run: bool) -> str:
     """Format the counts on one line."""
+    dropped = f" months dropped from the archive {counts['months_dropped']:,};" if counts["months_dropped"] else ""
     return (
         f"{'nothing was changed; without --dry-run: ' if dry_run else ''}runs deleted {counts['deleted']:,},"
         f" reduced to their keys {counts['made_bare']:,}, archived {counts['archived']:,};"
-        f" occurrences deleted {counts['occurrences']:,}; keys expired {counts['expired']:,}"
+        f"{dropped} occurrences deleted {counts['occurrences']:,}; keys expired {counts['expired']:,}"
     )

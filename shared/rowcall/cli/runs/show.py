@@ -74,11 +74,8 @@ def _show(run_id: int, table: Table) -> None:
     if failed:
         earlier = "before this attempt: " if run["status"] == Status.RUNNING else ""
         click.echo(click.style(wrapped(f"{earlier}{error_of(run)}"), fg="red"))
-    if run["pruned_at"]:
-        click.echo(
-            f"Its details were {gone} at {shown(run['pruned_at'])}: payload, result, errors, attempts and log."
-            " Its status stays until `expire_keys` deletes the run."
-        )
+    for sentence in _about_what_is_left(run, gone):
+        click.echo(sentence)
     click.echo()
     told = {**dict(_fields(run, attempts, now)), **_effects(run_id, performed)}
     width = max(map(len, told))
@@ -93,6 +90,14 @@ def _show(run_id: int, table: Table) -> None:
         click.echo()
         _show_attempts(_numbered(attempts, _before(run, attempts)), now, table)
     show_end(log, run_id)
+
+
+def _about_what_is_left(run: Row, gone: str) -> Iterator[str]:
+    if run["pruned_at"]:
+        stays = "" if run["archived"] else " Its status stays until `expire_keys` deletes the run."
+        yield f"Its details were {gone} at {shown(run['pruned_at'])}: payload, result, errors, attempts and log.{stays}"
+    if run["archived"]:
+        yield "The run is in the archive: it can be read and cloned."
 
 
 def _show_attempts(attempts: Sequence[Row], now: datetime, table: Table) -> None:

@@ -103,7 +103,7 @@ IS_MEANT = f"""job_type <> '{CARRY_OUT_OPERATION.name}'
     AND (%(action)s <> 'run_now' OR run_at > now())"""
 
 # Name of a scan -> a page of the runs that an action can change.
-PAGES = {scan.name: page_sql(scan, "id, created_at", IS_MEANT) for scan in SCANS}
+PAGES = {scan.name: page_sql(scan, "id, created_at", IS_MEANT, "FROM rowcall.job_runs") for scan in SCANS}
 
 # Event -> the statement that changes many runs.
 CHANGE_MANY = {step.event: change_many(step) for action in Action for step in action.value}

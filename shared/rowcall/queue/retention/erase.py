@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.access.audit import Operator
 from rowcall.base.database import Connection, Row, fetch_all
-from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX, FROM_ALL_RUNS
 from rowcall.queue.retention.prune import EMPTIED
 from rowcall.queue.views.filters import Filter
 from rowcall.queue.views.lists import SCANS, page_of, page_sql, parameters, scan_for
@@ -18,32 +18,44 @@ BATCH = 500
 # Scan -> a page of the runs that match, finished or not.
 PAGES = {scan.name: page_sql(scan, "id, created_at, finished_at") for scan in SCANS}
 
-BY_ID = """
-SELECT id, created_at, finished_at FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY id
+BY_ID = f"""
+SELECT DISTINCT id, created_at, finished_at {FROM_ALL_RUNS} WHERE id = ANY(%(run_ids)s::bigint[]) ORDER BY id
 """
 
 # Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
 # Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
-# cloned the run, but not the payload.  An operation whose filter has a payload that matches such a run loses this part
-# of its filter.  Without it, the filter would match other runs, so the operation ends.
+# cloned the run, but not the payload.  In the archive, a run loses the same columns, its attempts and its log.  An
+# operation whose filter has a payload that matches such a run loses this part of its filter.  Without it, the filter
+# would match other runs, so the operation ends.
 ERASE = f"""{BY_INDEX}
 WITH finished AS MATERIALIZED (
     SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
+), archived AS MATERIALIZED (
+    SELECT id, payload FROM rowcall.archived_runs WHERE id = ANY(%(run_ids)s::bigint[]) FOR UPDATE SKIP LOCKED
+), erased_archived AS (
+    UPDATE rowcall.archived_runs SET {EMPTIED}, attempts_ended = '[]', log = '[]'
+    WHERE id = ANY(ARRAY(SELECT id FROM archived)) RETURNING id
+), all_finished AS MATERIALIZED (
+    SELECT id FROM finished UNION SELECT id FROM archived
 ), erased AS (
     UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM finished)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM finished))
 ), unaudited AS (
     UPDATE rowcall.audit_log SET before = before - 'payload', after = after - 'payload'
-    WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM finished))
+    WHERE subject = 'run' AND subject_id = ANY(ARRAY(SELECT id FROM all_finished))
         AND (before ? 'payload' OR after ? 'payload')
 ), meant AS (
     UPDATE rowcall.operations SET filter = filter - 'payload', status = 'finished',
         finished_at = coalesce(finished_at, now()), updated_at = now()
     WHERE filter ? 'payload' AND EXISTS (
-        SELECT FROM rowcall.job_runs AS run
-        WHERE run.id = ANY(ARRAY(SELECT id FROM finished)) AND run.payload @> (operations.filter -> 'payload')
+        SELECT FROM (
+            SELECT payload FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM finished))
+            UNION ALL
+            SELECT payload FROM archived
+        ) AS run
+        WHERE run.payload @> (operations.filter -> 'payload')
     )
     RETURNING id
 ), unaudited_operations AS (
@@ -51,9 +63,9 @@ WITH finished AS MATERIALIZED (
     WHERE subject = 'operation' AND subject_id = ANY(ARRAY(SELECT id FROM meant)) AND after ? 'payload'
 ), audited AS (
     INSERT INTO rowcall.audit_log (who, action, subject, subject_id, request_id)
-    SELECT %(who)s, 'erase', 'run', id, %(request_id)s FROM finished ORDER BY id
+    SELECT %(who)s, 'erase', 'run', id, %(request_id)s FROM all_finished ORDER BY id
 )
-SELECT id FROM erased ORDER BY id
+SELECT id FROM erased UNION SELECT id FROM erased_archived ORDER BY id
 """
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from rowcall.base.database import Connection, fetch_all, fetch_one, fetch_value
 from rowcall.job_types import catalogue
 from rowcall.queue.fragments import BY_INDEX, IN_ORDER
+from rowcall.queue.retention.archive import INTO_TABLE, make_months
 
 # The version of a row: every change writes updated_at, and its epoch does not depend on a time zone.
 VERSION = "run.id || '/' || extract(epoch FROM run.updated_at)"
@@ -59,23 +60,37 @@ IS_UNCHANGED = f"run.id = ANY(%(due)s::bigint[]) AND {VERSION} = ANY(%(versions)
 EMPTIED = """payload = '{}', result = NULL, progress = NULL, last_error = NULL, last_stack = NULL,
         trace_parent = NULL, pruned_at = now(), updated_at = now()"""
 
-# Locked rows are skipped; the next walk reads them again.  A bare row, and a run that has no key or no longer holds it,
-# are deleted with their attempts.  Any other run loses its payload and its details; its status stays, and so do its
-# keys with the fingerprints that distinguish a replay from different content.  Triggers delete the lines of both, and
-# the further idempotency keys of those that are deleted.
-PRUNE = f"""{BY_INDEX}
-WITH pruned AS MATERIALIZED (
+# Locked rows are skipped; the next walk reads them again.
+_PRUNED = f"""pruned AS MATERIALIZED (
     SELECT run.id, NOT {HAS_A_KEY} OR run.pruned_at IS NOT NULL AS goes FROM rowcall.job_runs AS run
     WHERE {IS_UNCHANGED} AND run.finished_at IS NOT NULL
     FOR UPDATE SKIP LOCKED
-), deleted AS (
+)"""
+
+# A bare row, and a run that has no key or no longer holds it, are deleted with their attempts.  Any other run loses its
+# payload and its details; its status stays, and so do its keys with the fingerprints that distinguish a replay from
+# different content.  Triggers delete the lines of both, and the further idempotency keys of those that are deleted.
+_GONE = f"""deleted AS (
     DELETE FROM rowcall.job_runs WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE goes)) RETURNING id
 ), made_bare AS (
     UPDATE rowcall.job_runs SET {EMPTIED} WHERE id = ANY(ARRAY(SELECT id FROM pruned WHERE NOT goes)) RETURNING id
 ), history AS (
     DELETE FROM rowcall.job_attempts WHERE run_id = ANY(ARRAY(SELECT id FROM made_bare))
-)
-SELECT (SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare
+)"""
+
+_COUNTED = "(SELECT count(*) FROM deleted) AS deleted, (SELECT count(*) FROM made_bare) AS made_bare"
+
+PRUNE = f"""{BY_INDEX}
+WITH {_PRUNED}, {_GONE}
+SELECT {_COUNTED}
+"""
+
+# All parts of the statement see the runs as they were before it.
+PRUNE_TO_TABLE = f"""{BY_INDEX}
+WITH {_PRUNED}, kept AS ({INTO_TABLE}
+    RETURNING 1
+), {_GONE}
+SELECT {_COUNTED}, (SELECT count(*) FROM kept) AS archived
 """
 
 # A run as one JSON object with all its columns, attempts and log; times in UTC, whatever the session's zone.
@@ -188,14 +203,18 @@ def archived(connection: Connection, page: Page) -> Iterator[str]:
         yield from (row["line"] for row in fetch_all(connection, ARCHIVED, part))
 
 
-def prune_page(connection: Connection, page: Page) -> dict[str, int]:
+def prune_page(connection: Connection, page: Page, to_table: bool = False) -> dict[str, int]:
     """Delete the due runs, or reduce those with a key to a bare row; return both counts.
 
-    A run that has changed since it was read, or that is locked, is skipped.
+    A run that has changed since it was read, or that is locked, is skipped.  `to_table` archives the runs in the
+    same statement, and adds their count.
     """
     if not page.due:
         return {"deleted": 0, "made_bare": 0}
-    counts = fetch_one(connection, PRUNE, {"due": page.due, "versions": page.versions})
+    if to_table:
+        make_months(connection, page.due)
+    statement = PRUNE_TO_TABLE if to_table else PRUNE
+    counts = fetch_one(connection, statement, {"due": page.due, "versions": page.versions})
     assert counts is not None
     return counts
 

@@ -18,11 +18,13 @@ from rowcall.base.database import PgConnection
 from rowcall.base.files import Files
 from rowcall.queue.failures.count import delete_old_counts
 from rowcall.queue.retention import prune
+from rowcall.queue.retention.archive import drop_month, old_months
+from rowcall.queue.retention.export import export_month
 from rowcall.queue.retention.prune import BEGINNING, Page, Place, Retention
 from rowcall.queue.series.record import delete_old_run_counts
 from rowcall.status import FINAL
 
-NOTHING_YET = {"looked_at": 0, "deleted": 0, "made_bare": 0, "archived": 0, "occurrences": 0}
+NOTHING_YET = dict.fromkeys(("looked_at", "deleted", "made_bare", "archived", "months_dropped", "occurrences"), 0)
 
 
 class Steps(Protocol):
@@ -44,10 +46,14 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class PruneOptions:
-    """The transactions and the archive of a walk; `dry` means only to count; `saved` is from an earlier attempt."""
+    """The transactions and the archive of a walk; `dry` means only to count; `saved` is from an earlier attempt.
+
+    `archive` is where files are written: of the pages, or, if they go `to_table`, of the months that are dropped.
+    """
 
     steps: Steps
     archive: Files | None = None
+    to_table: bool = False
     dry: bool = False
     saved: Mapping[str, Any] | None = None
 
@@ -59,6 +65,8 @@ def prune_runs(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Pro
     """
     walk = _Walk(Retention(policy["keep_days"], policy["types"]), policy["batch"], bare=False, options=options)
     yield from walk.pages()
+    if options.to_table and not options.dry and policy["keep_archive_months"] is not None:
+        yield from walk.months(policy["keep_archive_months"], policy["export_archive"])
     yield from walk.occurrences(policy["keep_occurrences_days"])
     yield from walk.counts(delete_old_counts)
     yield from walk.counts(delete_old_run_counts)
@@ -75,7 +83,8 @@ def expire_keys(policy: Mapping[str, Any], options: PruneOptions) -> Iterator[Pr
     """
     types = {name: dict.fromkeys(FINAL, days) for name, days in policy["types"].items()}
     retention = Retention(dict.fromkeys(FINAL, policy["keep_days"]), types)
-    yield from _Walk(retention, policy["batch"], bare=True, options=replace(options, archive=None)).pages()
+    options = replace(options, archive=None, to_table=False)
+    yield from _Walk(retention, policy["batch"], bare=True, options=options).pages()
 
 
 class _Walk:
@@ -114,6 +123,19 @@ class _Walk:
             self._counts = counted
             yield Progress(1, self._counts)
 
+    def months(self, keep: int, export: str | None) -> Iterator[Progress]:
+        """Drop the months of the archive table that are old enough; if asked, write each to a file first."""
+        steps, archive = self._options.steps, self._options.archive
+        with steps.step() as connection:
+            months = old_months(connection, keep)
+        for month in months:
+            written = export_month(steps.step, archive, month, export).runs if archive and export else None
+            with steps.step() as connection:
+                drop_month(connection, month, written)
+                counted = self._counted(connection, self._after, {"months_dropped": 1})
+            self._counts = counted
+            yield Progress(1, self._counts)
+
     def counts(self, delete: Callable[[PgConnection, int], int]) -> Iterator[Progress]:
         """Delete old per-minute counts, batch by batch, without reporting how many."""
         gone = 0 if self._options.dry else self._batch
@@ -125,7 +147,8 @@ class _Walk:
 
     def _next(self) -> Page | None:
         """Read a page and prune its due runs.  No transaction is open while they are written to the archive."""
-        steps, archive, packed = self._options.steps, None if self._options.dry else self._options.archive, None
+        options, steps, packed = self._options, self._options.steps, None
+        archive = None if options.dry or options.to_table else options.archive
         with steps.step() as connection:
             page = prune.read_page(connection, self._retention, self._after, self._batch, self._bare)
             if page is None:
@@ -141,9 +164,10 @@ class _Walk:
         self._after, self._counts = page.last, counted
         return page
 
-    def _prune(self, connection: PgConnection, page: Page, archived: int = 0) -> dict[str, int]:
-        pruned = prune.would_prune(page) if self._options.dry else prune.prune_page(connection, page)
-        return self._counted(connection, page.last, {**pruned, "looked_at": page.looked_at, "archived": archived})
+    def _prune(self, connection: PgConnection, page: Page, in_files: int = 0) -> dict[str, int]:
+        options = self._options
+        pruned = prune.would_prune(page) if options.dry else prune.prune_page(connection, page, options.to_table)
+        return self._counted(connection, page.last, {"looked_at": page.looked_at, "archived": in_files, **pruned})
 
     def _counted(self, connection: PgConnection, after: Place, more: Mapping[str, int]) -> dict[str, int]:
         """Return the counts with these added; save them and the position in the same transaction."""

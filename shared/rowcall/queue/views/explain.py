@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import ceil
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
 from rowcall.base.durations import duration_words
-from rowcall.base.errors import AmbiguousEffect, RunNotFound
+from rowcall.base.errors import RunNotFound
 from rowcall.job_types import Catalogue
-from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
 from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.views.inspect import was_erased
+from rowcall.queue.views.ended import explained_end, shown_time
+from rowcall.queue.views.inspect import archived_run
 from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, RUNNING_ALONE, SERVING, SWEEPING
 from rowcall.queue.workers import silence
 from rowcall.status import Event, Status, sources_of
@@ -53,10 +53,6 @@ SELECT count(*) FROM (
 
 # Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
-
-# If a command finishes an operation, or its canary, before a worker does, the command also cancels the run that would
-# have carried it out.
-INACTIVE = "SELECT status FROM rowcall.operations WHERE id = %(operation_id)s AND status NOT IN ('canary', 'running')"
 
 
 @dataclass(frozen=True)
@@ -95,19 +91,15 @@ def explain(
     """
     parameters = {"run_id": run_id, "declared": json.dumps(dict(declared))}
     row = fetch_one(connection, RUN_AND_QUEUE, parameters) if 0 < run_id <= LARGEST_ID else None
+    if row is None or row["pruned_at"]:
+        row = archived_run(connection, run_id) or row
     if row is None:
         raise RunNotFound(run_id)
     status = Status(row["status"])
     if status is Status.RUNNING:
         return Explained(run_id, status, *_running(connection, row, heartbeat))
     if row["finished_at"] is not None:
-        message, commands = _ended(row, status)
-        if status is Status.CANCELLED and (reason := _not_needed(connection, row)):
-            message, commands = f"{message}: {reason}", ()
-        if row["pruned_at"] is not None:
-            gone = "erased" if was_erased(connection, run_id) else "pruned"
-            message, commands = f"{message}; payload {gone} at {_time(row['pruned_at'])}", ()
-        return Explained(run_id, status, message, commands)
+        return Explained(run_id, status, *explained_end(connection, row, status))
     lacking = catalogue.lacks(row["job_type"]) if catalogue is not None else None
     conditions = tuple(_conditions(connection, row, heartbeat, lacking))
     failing = [condition for condition in conditions if not condition.holds]
@@ -128,7 +120,7 @@ def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str
     if row["queue_paused_at"] is None:
         yield Condition("queue", True, f"queue {queue} is not paused")
     else:
-        since = _time(row["queue_paused_at"])
+        since = shown_time(row["queue_paused_at"])
         yield Condition(
             "queue", False, f"queue {queue} has been paused since {since}", f"rowcall queues resume {queue}"
         )
@@ -146,9 +138,9 @@ def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str
 
 def _due(row: Row) -> Condition:
     if row["due"]:
-        return Condition("due", True, f"due since {_time(row['run_at'])}")
+        return Condition("due", True, f"due since {shown_time(row['run_at'])}")
     wait = duration_words(timedelta(seconds=ceil((row["run_at"] - row["at"]).total_seconds())))
-    message = f"not due until {_time(row['run_at'])}, in {wait}"
+    message = f"not due until {shown_time(row['run_at'])}, in {wait}"
     if row["status"] == Status.FAILED:
         message += f": waiting for its retry, after attempt {row['attempts']} of {row['max_attempts']} failed with"
         message += f" {row['error_type']}"
@@ -182,7 +174,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
     message = f"no live worker takes {job_type} from queue {queue}"
     if silent := [worker for worker in workers if worker["stopped_at"] is None]:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
-        sent = f"{last['id']} sent its last heartbeat at {_time(last['heartbeat_at'])}"
+        sent = f"{last['id']} sent its last heartbeat at {shown_time(last['heartbeat_at'])}"
         lapsed = "and since then has not woken up on time, or has let a lease expire: its process may be hanging"
         expected = f"and should send one every {last['interval_seconds']:g} s" if last["late"] else lapsed
         return Condition("worker", False, f"{message}: {sent}, {expected}", command)
@@ -192,7 +184,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         then = "; the next one will take it" if ended < row["run_at"] else missed
         # Perhaps cron starts them.
         command = "rowcall worker once" if ended < row["run_at"] <= row["at"] else command
-        return Condition("worker", False, f"{message}: the last one ended at {_time(ended)}{then}", command)
+        return Condition("worker", False, f"{message}: the last one ended at {shown_time(ended)}{then}", command)
     if others:
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
@@ -230,10 +222,10 @@ def _suspect(leases: int) -> str:
 
 def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tuple[str, ...]]:
     """Return a sentence about a running run, and the commands that would change it."""
-    since = f" since {_time(row['started_at'])}" if row["started_at"] else ""
+    since = f" since {shown_time(row['started_at'])}" if row["started_at"] else ""
     message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
-        message, queue = f"{message}; its lease expired at {_time(row['locked_until'])}", row["queue"]
+        message, queue = f"{message}; its lease expired at {shown_time(row['locked_until'])}", row["queue"]
         if fetch_value(connection, SWEEPING, {**row, **_times(heartbeat)}):
             end = f"a worker that serves queue {queue} ends the attempt within seconds, unless its row is locked"
             return f"{message}: {end}", ()
@@ -242,44 +234,19 @@ def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, t
             f"{message}, and no live worker serves queue {queue}: the next one will end the attempt",
             ("rowcall worker run" + f" --queues {queue}" * bool(others),),
         )
-    asked = f"; asked to stop at {_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
-    until = _time(row["locked_until"])
+    asked = f"; asked to stop at {shown_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
+    until = shown_time(row["locked_until"])
     holder = fetch_one(connection, HOLDER, {**row, **_times(heartbeat)})
     if holder is None:
         beat = f"lease until {until}"
     else:
-        last = _time(holder["heartbeat_at"])
+        last = shown_time(holder["heartbeat_at"])
         beat = f"its worker's last heartbeat: {last}; if it is dead, another worker takes over at {until}"
         if holder["late"]:
             # The run recovers by itself.
             return f"{message}; {beat}{asked}", ()
     force = " --force" if row["cancel_requested_at"] else ""
     return f"{message}; {beat}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
-
-
-def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
-    """Return how the run finished, and the commands that run it again."""
-    when = _time(row["finished_at"])
-    # A run that holds its natural key cannot be cloned.
-    clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)
-    if status is Status.SUCCEEDED:
-        return f"succeeded at {when}, on attempt {row['attempts']}", clone
-    retry = f"rowcall runs retry {row['id']}"
-    why = f"{row['error_type']}: {row['last_error']}" if row["last_error"] else row["error_type"]
-    if status is Status.CANCELLED:
-        return f"cancelled at {when}", (retry, *clone)
-    if row["error_type"] == AmbiguousEffect.__name__:
-        # On a retry, the effect would still be unknown; the error says how to resolve it.
-        retry = f"rowcall effects list --run {row['id']} --state unknown"
-    return f"failed for good at {when}, on attempt {row['attempts']} of {row['max_attempts']}: {why}", (retry,)
-
-
-def _not_needed(connection: Connection, row: Row) -> str | None:
-    """Say why a run that carries an operation out has nothing left to do; None if it has work, or is another run."""
-    if row["job_type"] != CARRY_OUT_OPERATION.name or not row["payload"]:
-        return None
-    status = fetch_value(connection, INACTIVE, row["payload"])
-    return None if status is None else f"operation {row['payload']['operation_id']} is {status} and does not need it"
 
 
 def _times(heartbeat: float) -> dict[str, float]:
@@ -293,7 +260,3 @@ def _live(workers: Iterable[Row]) -> list[str]:
         for worker in workers
         if worker["stopped_at"] is None and not worker["late"] and not worker["lapsed"]
     ]
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat(sep=" ", timespec="seconds")

@@ -1,4 +1,4 @@
-"""One run, and its attempts."""
+"""One run, and its attempts; both may be in the archive."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, fetch_one, fetch_value
-from rowcall.base.errors import RunNotFound
-from rowcall.queue.fragments import BY_INDEX
+from rowcall.base.errors import RunArchived, RunNotFound
+from rowcall.queue.fragments import BY_INDEX, RUN_COLUMNS
 from rowcall.queue.views import pages
 from rowcall.queue.views.pages import Order
 
 GET_RUN = """
-SELECT run.*, (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
+SELECT run.*, false AS archived,
+    (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
 FROM rowcall.job_runs AS run WHERE run.id = %(run_id)s
+"""
+
+# By the primary key of each month.
+GET_ARCHIVED = f"""
+SELECT {RUN_COLUMNS}, true AS archived,
+    (SELECT name FROM rowcall.job_definitions WHERE id = run.definition_id) AS definition
+FROM rowcall.archived_runs AS run WHERE run.id = %(run_id)s
 """
 
 # Whether an operator erased the run's details; pruning leaves no such row.  Uses audit_log_subject.
@@ -26,14 +34,23 @@ SELECT EXISTS (SELECT FROM rowcall.audit_log WHERE subject = 'run' AND subject_i
 # For a change: waits for a transaction that is changing the run, and returns the changed run.
 LOCK_RUN = f"{GET_RUN} FOR UPDATE OF run"
 
-# In the order of the primary key of job_attempts.
-ATTEMPTS = "SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s ORDER BY lease_no"
+# A run in job_runs has its attempts in job_attempts, in the order of the primary key; an archived one in its own row.
+FROM_ATTEMPTS = """FROM (
+        SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s
+        UNION ALL
+        SELECT ended.* FROM rowcall.archived_runs AS run
+        CROSS JOIN jsonb_populate_recordset(NULL::rowcall.job_attempts, run.attempts_ended) AS ended
+        WHERE run.id = %(run_id)s
+    ) AS attempt"""
+
+ATTEMPTS = f"SELECT * {FROM_ATTEMPTS} ORDER BY lease_no"
+
 
 # The same, a page at a time.
 ATTEMPTS_PAGE = {
     order: f"""
 WITH shown AS (
-    SELECT * FROM rowcall.job_attempts WHERE run_id = %(run_id)s AND lease_no {order.past} %(beyond_lease_no)s
+    SELECT * {FROM_ATTEMPTS} WHERE lease_no {order.past} %(beyond_lease_no)s
     ORDER BY lease_no {order.way} LIMIT %(limit)s + 1
 ), measured AS ({pages.measured(f"lease_no {order.way}")}
 )
@@ -53,20 +70,30 @@ FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[])
 
 
 def get_run(connection: Connection, run_id: int) -> Row:
-    """Return the run with this id, or raise RunNotFound."""
-    return _found(connection, GET_RUN, run_id)
-
-
-def lock_run(connection: Connection, run_id: int) -> Row:
-    """Return the run with this id, locked until the caller's transaction ends."""
-    return _found(connection, LOCK_RUN, run_id)
-
-
-def _found(connection: Connection, sql: str, run_id: int) -> Row:
-    row = fetch_one(connection, sql, {"run_id": run_id}) if 0 < run_id <= LARGEST_ID else None
+    """Return the run with this id, from the archive if it was pruned; raise RunNotFound if it is in neither."""
+    row = _row(connection, GET_RUN, run_id)
+    if row is None or row["pruned_at"]:
+        row = archived_run(connection, run_id) or row
     if row is None:
         raise RunNotFound(run_id)
     return row
+
+
+def lock_run(connection: Connection, run_id: int, event: str) -> Row:
+    """Return the run with this id, locked until the caller's transaction ends; raise RunArchived if it is archived."""
+    row = _row(connection, LOCK_RUN, run_id)
+    if row is None:
+        raise RunArchived(run_id, event, get_run(connection, run_id)["status"])
+    return row
+
+
+def archived_run(connection: Connection, run_id: int) -> Row | None:
+    """Return the run with this id if it is in the archive."""
+    return _row(connection, GET_ARCHIVED, run_id)
+
+
+def _row(connection: Connection, sql: str, run_id: int) -> Row | None:
+    return fetch_one(connection, sql, {"run_id": run_id}) if 0 < run_id <= LARGEST_ID else None
 
 
 def states_of(connection: Connection, run_ids: Sequence[int]) -> dict[int, Row]:

@@ -4,6 +4,8 @@ No index fits every filter, and each further index on job_runs would slow down e
 from its newest or its oldest run on, skips runs that do not match, and stops after SCANNED_MOST entries.  Then `next`
 continues after the last scanned entry, even if the page is short or empty: a client that follows `next` to the end gets
 every match.  A page also ends before it exceeds PAGE_BYTES.
+
+Lists include the archive: PostgreSQL merges the indexes of job_runs and of each month in their common order.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from psycopg2.errorcodes import LOCK_NOT_AVAILABLE, QUERY_CANCELED
 from rowcall.base.database import LARGEST_ID, Connection, Row, fetch_all, sqlstate_of
 from rowcall.base.errors import DatabaseUnavailable, SearchTooSlow
 from rowcall.base.outages import LOCKED
-from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.fragments import BY_INDEX, FROM_ALL_RUNS
 from rowcall.queue.views import created, cursors, pages
 from rowcall.queue.views.filters import MATCHES_BESIDES_KEY, REMEMBERED, Filter
 from rowcall.queue.views.pages import Order
@@ -79,9 +81,9 @@ def scans(order: Order) -> tuple[IndexScan, ...]:
         IndexScan(
             f"key{named}",
             f"""id = ANY(ARRAY(
-            SELECT id FROM rowcall.job_runs WHERE idempotency_key = %(key)s
+            SELECT id {FROM_ALL_RUNS} WHERE idempotency_key = %(key)s
             UNION ALL
-            SELECT id FROM rowcall.job_runs WHERE held_key = %(key)s
+            SELECT id {FROM_ALL_RUNS} WHERE held_key = %(key)s
             UNION ALL
             {REMEMBERED}
         )) AND {beyond}""",
@@ -105,16 +107,21 @@ LARGE = ("payload", "result")
 SHOWN = """id, definition_id, (SELECT name FROM rowcall.job_definitions WHERE id = page.definition_id) AS definition,
         job_type, status, progress, queue, priority, attempts, max_attempts, lease_no, natural_key, idempotency_key,
         key_owner, run_at, scheduled_for, locked_by, locked_until, cancel_requested_at, last_error, error_type,
-        failed_at, created_by, trace_parent, created_at, started_at, finished_at, updated_at, pruned_at"""
+        failed_at, created_by, trace_parent, created_at, started_at, finished_at, updated_at, pruned_at, archived"""
 SHOWN += "".join(
     f",\n        CASE WHEN '{name}' = ANY(%(include)s::text[]) THEN {name} END AS {name}" for name in LARGE
 )
+
+# A run that left a bare row is listed once, with what the archive has.
+ONCE = """(archived OR pruned_at IS NULL OR NOT EXISTS (
+        SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+    ))"""
 
 # The helper columns of a row on a page.
 BOUND = frozenset({"bound_at", "bound_id"})
 
 
-def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = "true") -> str:
+def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = ONCE, source: str = FROM_ALL_RUNS) -> str:
     """Return a query for a page and the number of rows found; if the page is short, also for where its scan ended.
 
     It is one statement, so that all parts see the same rows.  The inner LIMIT keeps the filter out of the scan; rows
@@ -123,12 +130,12 @@ def page_sql(scan: IndexScan, shown: str = SHOWN, besides: str = "true") -> str:
     return f"""{IN_ORDER}
 WITH page AS MATERIALIZED (
     SELECT scanned.* FROM (
-        SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
+        SELECT * {source} WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
     ) AS scanned
     WHERE {MATCHES_BESIDES_KEY} AND {besides}
     ORDER BY {scan.order} LIMIT %(limit)s + 1
 ), bound AS (
-    SELECT created_at, id FROM rowcall.job_runs
+    SELECT created_at, id {source}
     WHERE {scan.entries} AND (SELECT count(*) FROM page) <= %(limit)s
     ORDER BY {scan.order} OFFSET %(most)s - 1 LIMIT 1
 ), shown AS (
@@ -144,8 +151,8 @@ ORDER BY {scan.listed}
 def count_sql(scan: IndexScan) -> str:
     """Return a query that counts the matches among the newest SCANNED_MOST runs."""
     return f"""{IN_ORDER}
-SELECT count(*) FILTER (WHERE {MATCHES_BESIDES_KEY}) AS value, count(*) >= %(most)s AS capped FROM (
-    SELECT * FROM rowcall.job_runs WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
+SELECT count(*) FILTER (WHERE {MATCHES_BESIDES_KEY} AND {ONCE}) AS value, count(*) >= %(most)s AS capped FROM (
+    SELECT * {FROM_ALL_RUNS} WHERE {scan.entries} ORDER BY {scan.order} LIMIT %(most)s
 ) AS scanned
 """
 

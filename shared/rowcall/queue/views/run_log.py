@@ -6,13 +6,21 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_value
 from rowcall.queue.views import pages
 from rowcall.queue.views.pages import Order
 
-SHOWN = "SELECT line_no, lease_no, logged_at, level, text FROM rowcall.run_logs WHERE run_id = %(run_id)s"
+# A run in job_runs has its lines in run_logs, in the order of the primary key; an archived one in its own row.
+FROM_LINES = """FROM (
+        SELECT * FROM rowcall.run_logs WHERE run_id = %(run_id)s
+        UNION ALL
+        SELECT logged.* FROM rowcall.archived_runs AS run
+        CROSS JOIN jsonb_populate_recordset(NULL::rowcall.run_logs, run.log) AS logged WHERE run.id = %(run_id)s
+    ) AS line"""
 
-# In the order of the primary key of run_logs, a page at a time.
+SHOWN = f"SELECT line_no, lease_no, logged_at, level, text {FROM_LINES}"
+
+# A page at a time.
 LOG_PAGE = {
     order: f"""
 WITH shown AS (
-    {SHOWN} AND line_no {order.past} %(beyond_line_no)s
+    {SHOWN} WHERE line_no {order.past} %(beyond_line_no)s
     ORDER BY line_no {order.way} LIMIT %(limit)s + 1
 ), measured AS ({pages.measured(f"line_no {order.way}")}
 )
@@ -21,11 +29,11 @@ SELECT * FROM measured WHERE place <= %(limit)s AND {pages.FITS} ORDER BY line_n
     for order in Order
 }
 
-# The newest lines, by the same index.
+# The newest lines.
 LOG_END = f"{SHOWN} ORDER BY line_no DESC LIMIT %(limit)s"
 
 # Lines are numbered from 1 without gaps, so the numbers that are missing are those of the lines that were left out.
-LEFT_OUT = "SELECT coalesce(max(line_no), 0) - count(*) FROM rowcall.run_logs WHERE run_id = %(run_id)s"
+LEFT_OUT = f"SELECT coalesce(max(line_no), 0) - count(*) {FROM_LINES}"
 
 
 def log_page(
