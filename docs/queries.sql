@@ -5509,6 +5509,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -5595,6 +5596,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -5683,6 +5685,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -5802,6 +5805,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -6922,6 +6926,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -7014,6 +7019,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -7108,6 +7114,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY definition_id DESC, created_at DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -7233,6 +7240,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'limit' + 1
 ), bound AS (
@@ -7354,6 +7362,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY id ASC LIMIT :'limit' + 1
 ), bound AS (
@@ -7446,6 +7455,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY created_at ASC, id ASC LIMIT :'limit' + 1
 ), bound AS (
@@ -7540,6 +7550,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY definition_id ASC, created_at ASC, id ASC LIMIT :'limit' + 1
 ), bound AS (
@@ -7665,6 +7676,7 @@ WITH page AS MATERIALIZED (
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))
     ORDER BY created_at + interval '0' ASC, id ASC LIMIT :'limit' + 1
 ), bound AS (
@@ -7767,6 +7779,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM (
         SELECT id, definition_id, scheduled_for, job_type, payload, queue, priority, run_at, status, attempts,
@@ -7822,6 +7835,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM (
         SELECT id, definition_id, scheduled_for, job_type, payload, queue, priority, run_at, status, attempts,
@@ -7877,6 +7891,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM (
         SELECT id, definition_id, scheduled_for, job_type, payload, queue, priority, run_at, status, attempts,
@@ -7935,6 +7950,7 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     AND (:'finished_before'::timestamptz IS NULL OR finished_at < :'finished_before')
     AND (:'payload'::jsonb IS NULL OR payload @> :'payload'::jsonb) AND (archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))) AS value, count(*) >= :'most' AS capped FROM (
     SELECT * FROM (
         SELECT id, definition_id, scheduled_for, job_type, payload, queue, priority, run_at, status, attempts,

@@ -68,31 +68,24 @@ NOT_FOR_ALL = """
 REVOKE EXECUTE ON FUNCTION rowcall.make_archive_month(date), rowcall.drop_archive_month(date, bigint) FROM PUBLIC
 """
 
-# Roles have only older grants until somebody runs the new script of `rowcall migrate --grants`.  One that reads all
-# runs goes on to do so, and one that prunes can archive.  regrole returns a role's name quoted.
-RIGHTS = """
+# A role that reads all runs reads the archive too.  It has only older grants until somebody runs the new script of
+# `rowcall migrate --grants`, and lists must not fail until then.  regrole returns a role's name quoted.
+RIGHTS_OF_READERS = """
 DO $$
 DECLARE
-    given record;
+    role text;
 BEGIN
-    FOR given IN
-        SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS role, privilege_type AS privilege
-        FROM pg_class, aclexplode(relacl)
-        WHERE pg_class.oid = 'rowcall.job_runs'::regclass AND privilege_type IN ('SELECT', 'DELETE')
+    FOR role IN
+        SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END FROM pg_class, aclexplode(relacl)
+        WHERE pg_class.oid = 'rowcall.job_runs'::regclass AND privilege_type = 'SELECT'
     LOOP
-        IF given.privilege = 'SELECT' THEN
-            EXECUTE 'GRANT SELECT ON rowcall.archived_runs TO ' || given.role;
-        ELSE
-            EXECUTE 'GRANT INSERT, UPDATE ON rowcall.archived_runs TO ' || given.role;
-            EXECUTE 'GRANT EXECUTE ON FUNCTION rowcall.make_archive_month(date) TO ' || given.role;
-            EXECUTE 'GRANT EXECUTE ON FUNCTION rowcall.drop_archive_month(date, bigint) TO ' || given.role;
-        END IF;
+        EXECUTE 'GRANT SELECT ON rowcall.archived_runs TO ' || role;
     END LOOP;
 END
 $$
 """
 
-CREATE = (ARCHIVED_RUNS, MAKE_MONTH, DROP_MONTH, NOT_FOR_ALL, RIGHTS)
+CREATE = (ARCHIVED_RUNS, MAKE_MONTH, DROP_MONTH, NOT_FOR_ALL, RIGHTS_OF_READERS)
 
 DROP = """
 DROP FUNCTION rowcall.make_archive_month(date), rowcall.drop_archive_month(date, bigint);

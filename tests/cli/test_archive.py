@@ -65,10 +65,10 @@ def test_months_are_listed_exported_and_dropped(environment: dict[str, str], tmp
     assert (told["runs"], told["path"]) == (1, str(tmp_path / "archive/2020/05/runs-2020-05.csv.gz"))
     assert f"\n{run_id},".encode() in gzip.decompress(Path(told["path"]).read_bytes())
     elsewhere = rowcall(environment, "archive", "export", "2020-05", "--to", str(tmp_path / "there")).stdout
-    assert elsewhere.startswith(f"1 runs of 2020-05 are in {tmp_path}/there/2020/05/runs-2020-05.csv.gz (")
+    assert elsewhere.startswith(f"1 run of 2020-05 is in {tmp_path}/there/2020/05/runs-2020-05.csv.gz (")
     refused = rowcall(environment, "archive", "drop", "2020-05")
-    assert (refused.returncode, "--yes" in refused.stderr) == (1, True)
-    assert rowcall(environment, "archive", "drop", "2020-05", "--yes").stdout == "2020-05 is dropped, with 1 runs\n"
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    assert rowcall(environment, "archive", "drop", "2020-05", "--yes").stdout == "2020-05 is dropped, with 1 run\n"
     assert rowcall(environment, "runs", "show", str(run_id)).returncode == 1
     with database.transaction(environment["DATABASE_URL"]) as connection:
         [row] = fetch_all(connection, "SELECT action, after FROM rowcall.audit_log ORDER BY id DESC LIMIT 1")

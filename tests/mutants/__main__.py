@@ -13,6 +13,7 @@ import click
 from rowcall.local_postgres.server import open_server
 from rowcall.testing.server import UNSAFE_AND_FAST
 from tests.conftest import SOURCE
+from tests.mutants import remembered
 from tests.mutants.copies import NONSENSE, Copies, TrialResult
 from tests.mutants.listed import MUTANTS
 from tests.mutants.mutant import QUEUE, Mutant
@@ -99,26 +100,43 @@ OPTIONS = {**UNSAFE_AND_FAST, "lock_timeout": "10s"}
 @click.option("--model-only", is_flag=True, help="Run only the model-based test.")
 @click.option("--only", default="", metavar="TEXT", help="Only mutants with this in their name, file or place.")
 @click.option("--jobs", default=2, show_default=True, help="The number of mutants at a time.")
-def main(model_only: bool, only: str, jobs: int) -> None:
-    """Remove the queue's guards one by one, and print which test failed; exit 1 if no test failed for one of them."""
+@click.option("--remember", is_flag=True, help="Write to tests/mutants/caught_by.json which test failed.")
+def main(model_only: bool, only: str, jobs: int, remember: bool) -> None:
+    """Remove the queue's guards one by one, and print which test failed; exit 1 if no test failed for one of them.
+
+    The test that failed the last time is run first, alone, and the others only if it passes.
+    """
     began = time.monotonic()
     chosen = [mutant for mutant in MUTANTS if only in f"{mutant.name} {mutant.file} {mutant.place}"]
     if not chosen:
         places = ", ".join(dict.fromkeys(f"{mutant.file.removeprefix(QUEUE)} {mutant.place}" for mutant in MUTANTS))
         raise click.UsageError(f"no mutant has {only!r} in its name, file or place; mutants exist for: {places}")
+    known = {} if model_only else remembered.read()
     with tempfile.TemporaryDirectory() as name, open_server(Path(name) / "server", SOURCE, options=OPTIONS):
         copies = Copies(Path(name), Path(name) / "server", jobs)
-        sound = copies.try_out(None, tests_for(None, model_only))
+        sound = copies.try_out(None, [tests_for(None, model_only)])
         if sound.test:
             raise click.ClickException(f"{sound.test} fails without any mutant: {sound.reason}")
+
+        def tried(mutant: Mutant) -> TrialResult:
+            first = known.get(remembered.key_of(mutant))
+            every = tests_for(mutant, model_only)
+            return copies.try_out(mutant, [every] if first is None else [(first,), every])
+
         with ThreadPoolExecutor(max_workers=jobs) as trials:
-            results = trials.map(lambda mutant: copies.try_out(mutant, tests_for(mutant, model_only)), chosen)
-            left = [mutant for mutant, result in zip(chosen, results, strict=True) if not shown(mutant, result)]
+            results = trials.map(tried, chosen)
+            caught = {
+                mutant: result.test
+                for mutant, result in zip(chosen, results, strict=True)
+                if shown(mutant, result) and result.test
+            }
+    if remember:
+        remembered.write({**known, **{remembered.key_of(mutant): test for mutant, test in caught.items()}})
+    left = [mutant for mutant in chosen if mutant not in caught]
     # Once more at the end, because a long output is often cut to its last lines.
     for mutant in left:
         click.echo(f"NOT CAUGHT: {mutant.file} {mutant.place}: {mutant.name}")
-    caught = len(chosen) - len(left)
-    click.echo(f"{caught} of {len(chosen)} mutants were caught, in {time.monotonic() - began:.0f} s")
+    click.echo(f"{len(caught)} of {len(chosen)} mutants were caught, in {time.monotonic() - began:.0f} s")
     sys.exit(bool(left))
 
 

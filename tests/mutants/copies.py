@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import pytest
 
 from tests.mutants.mutant import ROOT, Mutant
 
@@ -29,6 +31,9 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - (.*))?$", re.MULTILINE)
 
 # A mutant must be wrong, but still valid Python and SQL.
 NONSENSE = re.compile(r"SyntaxError|Undefined(?:Column|Table|Function)|NameError|ImportError|IndentationError")
+
+# What pytest ends with if there is no such test: the one that caught a mutant may have another name by now.
+MISSING = pytest.ExitCode.USAGE_ERROR
 
 # All tests together take a tenth of this on an idle machine.
 LIMIT_SECONDS = 300
@@ -58,12 +63,18 @@ class Copies:
             compileall.compile_dir(copy, quiet=2)
             self._free.put(copy)
 
-    def try_out(self, mutant: Mutant | None, tests: Sequence[str]) -> TrialResult:
-        """Run the tests with this mutant in place, up to the first failure."""
+    def try_out(self, mutant: Mutant | None, turns: Sequence[Sequence[str]]) -> TrialResult:
+        """Run the tests of each turn with this mutant in place, up to the first failure."""
         copy = self._free.get()
+        seconds = 0.0
         try:
             with in_place(mutant, copy) if mutant else contextlib.nullcontext():
-                return self._tested(copy, tests)
+                for tests in turns:
+                    result = self._tested(copy, tests)
+                    seconds += result.seconds
+                    if result.test is not None:
+                        break
+                return replace(result, seconds=seconds)
         finally:
             self._free.put(copy)
 
@@ -87,6 +98,8 @@ class Copies:
             check=False,
         )
         failed = FAILED.search(ended.stdout)
+        if ended.returncode == MISSING and len(tests) == 1:
+            return TrialResult(None, "", time.monotonic() - began)
         if ended.returncode not in {0, 1} or (ended.returncode == 1 and failed is None):
             raise RuntimeError(f"pytest ended with {ended.returncode}:\n{ended.stdout}\n{ended.stderr}")
         test, reason = failed.groups(default="") if failed else (None, "")

@@ -8,8 +8,8 @@ TABLES = {
     "job_attempts": "The attempts that did not succeed; a success is recorded only in `job_runs`.",
     "request_keys": "Idempotency keys of requests that were answered with an existing run, or whose run may release its"
     " natural key.",
-    "archived_runs": "Pruned runs with their attempts and logs, if the policy of `prune_runs` says so: one partition for"
-    " each month.",
+    "archived_runs": "Pruned runs with their attempts and logs, if the policy of `prune_runs` says so: one partition"
+    " for each month.",
     "run_logs": "What handlers logged with `run.log`: the newest lines of each run.",
     "failure_counts": "Failed attempts, counted by minute, job type, queue and error.",
     "run_counts": "How attempts ended, how long their runs waited and how long handlers ran, by minute, job type and"

@@ -155,6 +155,39 @@ def test_a_worker_works_ticks_performs_effects_and_prunes(
     assert json.loads(pruned.stdout)["deleted"] > 0, pruned.stdout
 
 
+def test_a_worker_archives_in_the_table_and_drops_months_and_the_api_reads_them(
+    worker: Role, server: Role, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROWCALL_RATE_LIMIT", "0")
+    archived_by(worker, environment)
+    with database.transaction(server.owners_url) as connection:
+        key = api_keys.create_key(connection, "reader", ["read"], Operator("tests"))
+    app = create_app(server.url)
+    listed = app.test_client().get("/v1/runs", headers={"Authorization": f"Bearer {key}"})
+    assert [(run["status"], run["archived"]) for run in json.loads(listed.text)["items"]] == [("dead", True)]
+    app.extensions["database"].dispose()
+    refused(server, "SELECT rowcall.drop_archive_month('2020-05-01', NULL)")
+    refused(server, "SELECT rowcall.make_archive_month('2020-05-01')")
+    refused(worker, "DELETE FROM rowcall.archived_runs")
+    dropped = rowcall({**environment, "DATABASE_URL": worker.url}, "archive", "drop", "2020-05", "--yes")
+    assert dropped.returncode == 0, dropped.stderr
+
+
+def archived_by(worker: Role, environment: dict[str, str]) -> None:
+    """Let this role prune a run into the archive table."""
+    moment = dict.fromkeys(("created_at", "finished_at"), "'2020-05-10 12:00+00'")
+    with database.transaction(worker.owners_url) as connection:
+        run_in(connection, Status.DEAD, **moment)
+        database.fetch_all(
+            connection,
+            "INSERT INTO rowcall.job_definitions (name, job_type, payload)"
+            """ VALUES ('prune_runs', 'prune_runs', '{"archive": "table"}')""",
+        )
+    pruned = rowcall({**environment, "DATABASE_URL": worker.url}, "prune", "--yes", "--json")
+    assert pruned.returncode == 0, pruned.stderr
+    assert json.loads(pruned.stdout)["archived"] == 1
+
+
 def test_a_worker_writes_what_handlers_log(worker: Role) -> None:
     with database.transaction(worker.url) as connection:
         run = run_in(connection, Status.RUNNING)

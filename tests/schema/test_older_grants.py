@@ -13,7 +13,8 @@ from rowcall import queue
 from rowcall.access import api_keys
 from rowcall.access.audit import Operator
 from rowcall.base import database
-from rowcall.status import Status
+from rowcall.queue.retention.prune import BEGINNING, Retention, prune_page, read_page
+from rowcall.status import FINAL, Status
 from rowcall_api.app import create_app
 from rowcall_migrations.migrate import migrate
 from tests.schema.catalogue import asked, objects
@@ -124,6 +125,19 @@ def test_after_a_migration_each_role_can_enqueue_with_a_key_or_without_as_before
             again = queue.enqueue(connection, job_type, {"invoice_id": 1}, key=f"t {job_type.name}")
             assert again == queue.Enqueued(first.run_id, replayed=True)
         connection.commit()
+
+
+def test_after_a_migration_the_older_role_of_the_api_lists_runs_of_the_archive_too(granted_at_0001: Granted) -> None:
+    url = granted_at_0001.url
+    migrate(url, 3, "0002")
+    with database.transaction(url) as connection:
+        run_in(connection, Status.DEAD, **dict.fromkeys(("created_at", "finished_at"), "'2020-05-10 12:00+00'"))
+        page = read_page(connection, Retention(dict.fromkeys(FINAL, 7), {}), BEGINNING, 10, bare=False)
+        assert page is not None
+        prune_page(connection, page, to_table=True)
+        connection.commit()
+    with role(url, "older", member_of=granted_at_0001.names["api"]) as by, database.transaction(by.url) as connection:
+        assert [run["archived"] for run in queue.list_runs(connection, queue.Filter()).runs] == [True]
 
 
 @pytest.mark.parametrize("everybody", [False, True])

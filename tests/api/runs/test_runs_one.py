@@ -11,9 +11,12 @@ from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.job_types import load_catalogue
 from rowcall.queue import Failure, Lease
+from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall.status import Status
 from tests.api.conftest import Call, told
+from tests.support.housekeeping import Rehearsal
 from tests.support.rows import WORKER, definition_of, run_in
 from tests.support.run_log import insert_lines
 
@@ -39,6 +42,39 @@ def test_a_run_shows_its_definition_and_what_may_be_done_to_it(call: Call, modul
     pruned = told(call("GET", f"/v1/runs/{made(module_url, Status.DEAD, pruned_at='now()')}"))
     assert (pruned["definition"], pruned["allowed_events"]) == (None, [])
     assert pruned["pruned_at"] is not None
+
+
+def test_an_archived_run_is_read_as_before_and_can_only_be_cloned(call: Call, module_url: str) -> None:
+    moment = dict.fromkeys(("created_at", "finished_at", "failed_at"), "'2020-05-10 12:00+00'")
+    with database.transaction(module_url) as connection:
+        run_id = run_in(connection, Status.DEAD, **moment, payload="'{\"user_id\": 1}'", last_error="'it broke'")["id"]
+        fetch_all(
+            connection,
+            f"INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker)"
+            f" VALUES ({run_id}, 1, 1, 'fail', 'a')",
+        )
+        insert_lines(connection, run_id, [1])
+    addresses = [f"/v1/runs/{run_id}", f"/v1/runs/{run_id}/attempts", f"/v1/runs/{run_id}/log"]
+    run, attempts, log = (told(call("GET", address)) for address in addresses)
+    with database.transaction(module_url) as connection:
+        *_, last = prune_runs(
+            load_catalogue(None)["prune_runs"].checked({}), PruneOptions(Rehearsal(connection), to_table=True)
+        )
+        connection.commit()
+    assert last.counts["archived"] == 1
+    archived = {**run, "archived": True, "allowed_events": []}
+    assert [told(call("GET", address)) for address in addresses] == [archived, attempts, log]
+    listed = told(call("GET", "/v1/runs?created_before=2021-01-01T00:00:00Z"))["items"]
+    assert [(one["id"], one["archived"]) for one in listed] == [(run_id, True)]
+    refused = call("POST", f"/v1/runs/{run_id}/retry")
+    assert (refused.status_code, told(refused)["type"]) == (409, "urn:rowcall:problem:run-archived")
+    assert told(refused)["detail"] == (
+        f"run {run_id} is dead (it is in the archive): retry is not allowed; allowed: only a clone, with `rowcall runs"
+        f" clone {run_id}`"
+    )
+    explained = told(call("GET", f"/v1/runs/{run_id}/explain"))
+    assert explained["message"].endswith("; it is in the archive")
+    assert call("POST", f"/v1/runs/{run_id}/clone").status_code == 202
 
 
 def test_a_run_has_all_the_fields_that_are_described_and_no_others(call: Call, module_url: str) -> None:

@@ -91,7 +91,8 @@ def export_command(month: date, form: str, folder: Path | None, as_json: bool) -
     if as_json:
         show_json({"month": f"{month:%Y-%m}", "path": str(path), "runs": exported.runs, "bytes": exported.size})
     else:
-        click.echo(f"{exported.runs:,} runs of {month:%Y-%m} are in {path} ({exported.size:,} bytes)")
+        are = "is" if exported.runs == 1 else "are"
+        click.echo(f"{_runs(exported.runs)} of {month:%Y-%m} {are} in {path} ({exported.size:,} bytes)")
 
 
 @archive_command.command("drop")
@@ -107,4 +108,8 @@ def drop_command(month: date, yes: bool) -> None:
             check_revision(connection)
             dropped = drop_month(connection, month)
             record(connection, operator().who, "prune", "run", None, None, {"archived_month": f"{month:%Y-%m}"})
-    click.echo(f"{month:%Y-%m} is dropped, with {dropped:,} runs")
+    click.echo(f"{month:%Y-%m} is dropped, with {_runs(dropped)}")
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run" if count == 1 else f"{count:,} runs"

@@ -112,9 +112,11 @@ SHOWN += "".join(
     f",\n        CASE WHEN '{name}' = ANY(%(include)s::text[]) THEN {name} END AS {name}" for name in LARGE
 )
 
-# A run that left a bare row is listed once, with what the archive has.
+# A run that left a bare row is listed once, with what the archive has.  OFFSET keeps PostgreSQL from reading the whole
+# archive into a hash table.
 ONCE = """(archived OR pruned_at IS NULL OR NOT EXISTS (
         SELECT FROM rowcall.archived_runs AS kept WHERE kept.id = scanned.id AND kept.created_at = scanned.created_at
+        OFFSET 0
     ))"""
 
 # The helper columns of a row on a page.
