@@ -21,7 +21,7 @@ from rowcall.base import settings
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
-from tests.bench import bare, effects, growth, http, soak, table
+from tests.bench import archive, bare, effects, growth, http, soak, table
 from tests.bench.costs import Cost, costs, many, many_with_keys, one_by_one
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench, as_the_shop
@@ -41,7 +41,7 @@ IMPORTS = (
 )
 
 
-PARTS = ("costs", "table", "speed", "plans", "growth", "soak")
+PARTS = ("costs", "table", "speed", "plans", "archive", "growth", "soak")
 
 # How often a soak looks.
 SAMPLES = 20
@@ -54,8 +54,8 @@ SAMPLES = 20
 @click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")
 def main(runs: int, part: str, minutes: float, rate: int) -> None:
     """Measure what a run costs (costs), what parts of its table cost (table), how fast Rowcall is beside plain SQL
-    (speed), how costs grow (growth), what API and page read of large tables (plans), or what a steady load makes grow
-    (soak, which `all` leaves out)."""
+    (speed), what a long history costs (archive), how costs grow (growth), what API and page read of large tables
+    (plans), or what a steady load makes grow (soak, which `all` leaves out)."""
     if part == "soak":
         with bench_server() as bench:
             soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))
@@ -180,7 +180,13 @@ def measure_growth(bench: Bench, _runs: int) -> None:
 
 
 # In this order, because growth may fail.
-ON_A_SERVER = {"costs": measure_costs, "table": table.show, "speed": measure_speed, "growth": measure_growth}
+ON_A_SERVER = {
+    "costs": measure_costs,
+    "table": table.show,
+    "speed": measure_speed,
+    "archive": archive.show,
+    "growth": measure_growth,
+}
 
 
 def compare(title: str, runs: int, yardstick: Figure, against: str = "bare", **measured: Figure) -> None:

@@ -74,21 +74,21 @@ def _show_history(bench: Bench) -> list[str]:
 def growth(bench: Bench) -> Iterator[tuple[str, float]]:
     """Yield each other measurement with its name."""
     for count in (100_000, 1_000_000):
-        yield f"a run, beside {count:,} future runs", _drained(bench, FUTURE.format(count=count))
-    yield "a run, beside 5,000 runs with a lease", _drained(bench, LEASED.format(count=5000))
+        yield f"a run, beside {count:,} future runs", drained(bench, FUTURE.format(count=count))
+    yield "a run, beside 5,000 runs with a lease", drained(bench, LEASED.format(count=5000))
     for count in (1, 10, 100, 1000):
-        yield f"a run, queues: {count:,}", _drained(bench, after=SPREAD.format(count=count))
+        yield f"a run, queues: {count:,}", drained(bench, after=SPREAD.format(count=count))
     for count in (1, 10, 100, 1000):
-        yield f"a run, job types of the worker: {count:,}", _drained(bench, types=count)
+        yield f"a run, job types of the worker: {count:,}", drained(bench, types=count)
     for count in (1, 2, 5):
-        yield f"a run, workers at the same time: {count:,}", _drained(bench, workers=count)
+        yield f"a run, workers at the same time: {count:,}", drained(bench, workers=count)
     for count in (0, 1_000_000):
         yield f"an enqueue with a key, beside {count:,} keys", _enqueued(bench, KEYED.format(count=count))
     for count in (0, 100, 10_000):
         yield f"a tick with nothing due, with {count:,} definitions", _ticked(bench, DEFINITIONS.format(count=count))
 
 
-def _drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types: int = 1, workers: int = 1) -> float:
+def drained(bench: Bench, before: str = "SELECT", after: str = "SELECT", types: int = 1, workers: int = 1) -> float:
     """Return what the statements of these workers cost for each run; one thread sends those of each."""
     bench.fill(RUNS, before)
     with closing(bench.connect()) as connection:
