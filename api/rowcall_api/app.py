@@ -37,6 +37,8 @@ from rowcall_api.routes import (
 )
 from rowcall_api.routes.access import audit, keys
 from rowcall_api.routes.lists import failures, files, series
+from rowcall_api.standby import requests as standby
+from rowcall_api.standby.standby import Standby
 
 # A payload may be 64 KiB; the rest is for the other fields.
 BODY_BYTES = 256 * 1024
@@ -65,6 +67,8 @@ def create_app(database_url: str) -> flask.Flask:
     rate_limit.register(app, chosen)
     guard.register(app)
     deprecation.register(app)
+    if chosen.read_url:
+        standby.register(app, Standby(database_url, chosen.read_url, chosen.api_threads))
     app.url_map.converters.update(int=RowId, rest=Rest)
     # Each route has exactly one path: //v1/runs is not redirected to /v1/runs.
     app.url_map.merge_slashes = False

@@ -31,7 +31,8 @@ OF_THE_API = {
     "rowcall_effects_unknown",
     *(gauge.name for gauge in (*metrics.OF_A_QUEUE, *metrics.OF_THE_WHOLE)),
 }
-KNOWN = OF_THE_API | {metric.name for metric in ALL}
+OF_A_STANDBY = {"rowcall_standby_up", "rowcall_standby_age_seconds"}
+KNOWN = OF_THE_API | OF_A_STANDBY | {metric.name for metric in ALL}
 
 
 def named(text: str) -> set[str]:

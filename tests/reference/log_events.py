@@ -27,6 +27,9 @@ MEANINGS = {
     LogEvent.DATABASE_LOST: "The database cannot be reached, or refuses to write, for example because its disk is full;"
     " the connection is retried until it succeeds.",
     LogEvent.DATABASE_BACK: "The database can be reached again, and accepts writes.",
+    LogEvent.STANDBY_LOST: "The standby of `ROWCALL_READ_URL` does not answer, is too old, or is no standby of this"
+    " database, as `reason` says; the leader answers reads instead.",
+    LogEvent.STANDBY_BACK: "The standby answers reads again.",
     LogEvent.DATABASE_LOCKED: "Another transaction's lock, such as one on a table, has stopped a thread of the worker"
     " for three seconds; it goes on when the lock is released.",
     LogEvent.DATABASE_REFUSES: "For three seconds, the database has refused each try of a thread of the worker with an"

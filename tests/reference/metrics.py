@@ -11,6 +11,8 @@ def page() -> str:
     """Return docs/reference/metrics.md."""
     rows = [
         ("rowcall_database_up", "", metrics.DATABASE_UP),
+        ("rowcall_standby_up", "", metrics.STANDBY_UP),
+        ("rowcall_standby_age_seconds", "", metrics.STANDBY_AGE),
         *((gauge.name, "`queue`", gauge.meaning) for gauge in metrics.OF_A_QUEUE),
         ("rowcall_queues_unlisted", "", metrics.QUEUES_UNLISTED),
         ("rowcall_effects_unknown", "`kind`", metrics.EFFECTS_UNKNOWN),

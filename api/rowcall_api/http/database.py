@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 import flask
 import psycopg2
@@ -35,12 +36,20 @@ from rowcall.schema import SCHEMA_ERRORS, check_revision
 # such requests would block all threads.  It is shorter than the grace period of a stopping server.
 PATIENCE_SECONDS = 8.0
 ALONE, TOGETHER = prologue_for_statement(PATIENCE_SECONDS), prologue_for_transaction(PATIENCE_SECONDS)
+READING = prologue_for_transaction(PATIENCE_SECONDS, read_only=True)
 
 # How long a request may wait for the result of a statement.  TCP keepalive does not help if a proxy still acknowledges
 # packets although its server has vanished.
 ANSWER_SECONDS = 25.0
 
 READ_ONLY = f"the database is read-only: {READ_ONLY_REMEDY}"
+
+
+class Source(Protocol):
+    """Where a request reads, in `flask.g.source`, if not from the leader."""
+
+    def transaction(self) -> AbstractContextManager[InternalConnection]:
+        """Open a transaction that only reads."""
 
 
 def attach(app: flask.Flask, pool: sqlalchemy.Engine) -> None:
@@ -55,14 +64,29 @@ def transaction() -> Iterator[InternalConnection]:
     A request that has its own pool, in `flask.g.pool`, uses that pool.
     """
     changes = not flask.has_request_context() or flask.request.method not in ("GET", "HEAD")
-    with reachable(_pool(), changes=changes) as connection:
+    source: Source | None = flask.g.get("source")
+    with source.transaction() if source else reachable(_pool(), changes=changes) as connection:
         yield connection
 
 
 @contextmanager
 def statement() -> Iterator[InternalConnection]:
     """Open a connection on which each statement is a transaction of its own, for one that changes nothing."""
-    with _explained(_pool()), _lent(_pool(), ALONE) as connection:
+    with each_alone(_pool()) as connection:
+        yield connection
+
+
+@contextmanager
+def each_alone(pool: sqlalchemy.Engine) -> Iterator[InternalConnection]:
+    """Like statement(), on a connection of this pool."""
+    with _explained(pool), _lent(pool, ALONE) as connection:
+        yield connection
+
+
+@contextmanager
+def reading(pool: sqlalchemy.Engine) -> Iterator[InternalConnection]:
+    """Open a transaction in which the server refuses to change anything, on a connection of this pool."""
+    with _explained(pool), _lent(pool, READING) as connection, committed(connection, confirm=False):
         yield connection
 
 

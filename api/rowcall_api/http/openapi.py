@@ -19,6 +19,7 @@ from rowcall_api.document.examples import add_examples
 from rowcall_api.document.names import operation_id
 from rowcall_api.document.schemas import SPARSE_PAGE, SPARSE_PAGE_NAME, Schemas, id_in_a_path, may_be_sparse
 from rowcall_api.http import auth, errors, guard
+from rowcall_api.standby.described import STANDBY_HEADERS, describe
 
 PROBLEM = "application/problem+json"
 
@@ -232,6 +233,7 @@ class Operations(BasePlugin):
                 old = DEPRECATED[rule.endpoint]
                 notice = f"Deprecated, and will be removed after {old.until:%Y-%m-%d}: use {old.instead}."
                 doc |= {"deprecated": True, "description": "\n\n".join(filter(None, (notice, doc.get("description"))))}
+            describe(self._app.view_functions[rule.endpoint], method, doc)
             _complete(Operation(path or "", method, scope or "admin", doc), name)
             if any(parameter["in"] == "query" for parameter in doc.get("parameters", ())):
                 self._app.extensions[guard.WITH_QUERY].add((rule.endpoint, method))
@@ -281,7 +283,7 @@ class Interface(Api):  # type: ignore[misc]  # flask-smorest carries no types
         super().__init__(app, spec_kwargs={"marshmallow_plugin": Schemas(), "extra_plugins": [Operations(app)]})
         self.register_converter(IntegerConverter, id_in_a_path)
         errors.register(app)  # in place of flask-smorest's own handler
-        for name, header in HEADERS.items():
+        for name, header in {**HEADERS, **STANDBY_HEADERS}.items():
             self.spec.components.header(name, header, lazy=True)
         self.spec.components.schema(SPARSE_PAGE_NAME, SPARSE_PAGE)
         for common in COMMON:

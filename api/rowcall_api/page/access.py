@@ -19,6 +19,7 @@ from rowcall.definitions import clock
 from rowcall_api.http import auth, request_log
 from rowcall_api.page.reading import at_once
 from rowcall_api.rights import may
+from rowcall_api.standby.requests import POSITION_COOKIE, POSITION_SECONDS
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -130,6 +131,19 @@ def keep(response: flask.Response, begun: str) -> flask.Response:
         cookie(), begun, max_age=SESSION, path="/admin", secure=is_encrypted(), httponly=True, samesite="Lax"
     )
     return response
+
+
+def keep_position(response: flask.Response, position: int) -> None:
+    """Let this browser see what it has just written, until every answer of the standby includes it."""
+    response.set_cookie(
+        POSITION_COOKIE,
+        str(position),
+        max_age=POSITION_SECONDS,
+        path="/admin",
+        secure=is_encrypted(),
+        httponly=True,
+        samesite="Lax",
+    )
 
 
 def may_change(scope: str = "operate") -> bool:

@@ -15,6 +15,7 @@ from rowcall_api.page import access
 from rowcall_api.page.slots import SLOTS
 from rowcall_api.page.words import FILTERS
 from rowcall_api.rights import may, may_change_many, may_change_queue
+from rowcall_api.standby.requests import position_written
 
 PREFIX = "/admin"
 
@@ -109,6 +110,8 @@ def _protect(response: flask.Response) -> flask.Response:
     response.headers["X-Frame-Options"] = "DENY"
     # Not no-referrer: browsers would then send forms without their origin.
     response.headers["Referrer-Policy"] = "same-origin"
+    if (position := position_written(response)) is not None:
+        access.keep_position(response, position)
     return response
 
 
@@ -127,6 +130,7 @@ def _layout() -> dict[str, object]:
         "screens": _menu() if "caller" in flask.g else [],
         "said": SAID.get(flask.request.args.get("done", "")),
         "here": here,
+        "age": flask.g.get("age"),
         "may": may,
         "may_change_many": may_change_many,
         "may_change_queue": may_change_queue,

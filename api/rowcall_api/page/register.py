@@ -42,6 +42,8 @@ COLOURS = {
 def register(app: flask.Flask, settings: Settings, url: str) -> None:
     """Serve the page; each process of the API opens its connections when the first operator comes."""
     app.extensions[reading.POOL] = reading.pool(url)
+    if settings.read_url:
+        app.extensions[reading.STANDBY_POOL] = reading.pool(settings.read_url)
     app.extensions[FORMS_POOL] = open_pool(url, FORMS_AT_ONCE, ANSWER_SECONDS, reading.PART_SECONDS)
     # Each slot has a connection, and one thread remains for the API's other requests.
     app.extensions[SLOTS] = Slots(max(1, min(reading.CONNECTIONS, settings.api_threads - 1)))

@@ -37,6 +37,7 @@ from rowcall_api.schemas.definitions import (
     tagged,
 )
 from rowcall_api.schemas.runs import EnqueueHeaders, PartialRunSchema
+from rowcall_api.standby.requests import standby_may_answer
 
 MOMENTS = ("from", "until", "asleep")
 
@@ -49,6 +50,7 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(DefinitionsQuery, location="query")
 @blueprint.response(200, DefinitionListSchema)
 @needs("read")

@@ -17,6 +17,7 @@ from rowcall_api.schemas.effects import (
     PartialEffectSchema,
     ResolveSchema,
 )
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint(
     "effects",
@@ -28,6 +29,7 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(EffectsQuery, location="query")
 @blueprint.response(200, EffectListSchema)
 @needs("read")

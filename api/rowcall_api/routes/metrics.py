@@ -15,6 +15,8 @@ from rowcall.base.database import Row
 from rowcall.base.errors import DatabaseUnreachable
 from rowcall.queue.views.stats import EXAMINED_MOST
 from rowcall_api.http import auth, request_log
+from rowcall_api.standby.requests import STANDBY, standby_may_answer
+from rowcall_api.standby.standby import Standby
 from rowcall_api.stats import figures_now
 
 blueprint = flask.Blueprint("metrics", __name__)
@@ -112,18 +114,27 @@ OF_THE_WHOLE = (
     ),
 )
 
+STANDBY_UP = (
+    "1 if the standby of ROWCALL_READ_URL answers reads; 0 if the leader answers them instead. Only served if"
+    " ROWCALL_READ_URL is set. Alert on 0."
+)
+
+STANDBY_AGE = "How old the standby's answers are, at most. Only served while rowcall_standby_up is 1."
+
 DATABASE_UP = "1 if the database answered this scrape; otherwise 0, and no other metric is served. Alert on 0."
 
 
 class Figures(Collector):
     """Converts the figures to gauges; they are None if the database did not answer."""
 
-    def __init__(self, figures: Row | None) -> None:
+    def __init__(self, figures: Row | None, standby: Standby | None = None) -> None:
         self._figures = figures
+        self._standby = standby
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the gauges (the Prometheus client's hook)."""
         yield GaugeMetricFamily("rowcall_database_up", DATABASE_UP, value=self._figures is not None)
+        yield from self._of_standby()
         if self._figures is None:
             return
         queues = sorted(self._figures["queues"], key=_made_first)[:QUEUES_MOST]
@@ -135,6 +146,14 @@ class Figures(Collector):
         yield _labelled("rowcall_effects_unknown", EFFECTS_UNKNOWN, "kind", self._figures["effects_unknown"])
         for gauge in OF_THE_WHOLE:
             yield GaugeMetricFamily(gauge.name, gauge.meaning, value=gauge.read(self._figures))
+
+    def _of_standby(self) -> Iterable[GaugeMetricFamily]:
+        if self._standby is None:
+            return
+        up, age = self._standby.away is None, self._standby.age
+        yield GaugeMetricFamily("rowcall_standby_up", STANDBY_UP, value=up)
+        if up:
+            yield GaugeMetricFamily("rowcall_standby_age_seconds", STANDBY_AGE, value=age)
 
 
 def _made_first(queue: Row) -> tuple[bool, float]:
@@ -160,8 +179,9 @@ def show_metrics() -> flask.Response:
     except DatabaseUnreachable as error:
         request_log.note(error=str(error))
         figures = None
+    standby = flask.current_app.extensions.get(STANDBY)
     written, content_type = choose_encoder(flask.request.headers.get("Accept", ""))
-    return flask.Response(written(Figures(figures)), content_type=content_type)
+    return flask.Response(written(Figures(figures, standby)), content_type=content_type)
 
 
 @auth.needs("read")
@@ -169,4 +189,4 @@ def _figures() -> Row:
     """Check the key and read the figures.  The guard skips this route, which must answer without the database too."""
     if not settings.read().metrics_public:
         auth.authorize(auth.authenticate(), _figures)
-    return figures_now()
+    return standby_may_answer(figures_now)()

@@ -30,6 +30,7 @@ from rowcall_api.schemas.operations import (
     requested_of,
 )
 from rowcall_api.schemas.runs import EnqueueHeaders
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint(
     "operations",
@@ -83,6 +84,7 @@ def start_operation(sent: dict[str, Any], headers: dict[str, Any]) -> tuple[Row,
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(OperationsQuery, location="query")
 @blueprint.response(200, OperationListSchema)
 @needs("read")

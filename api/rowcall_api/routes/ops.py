@@ -12,6 +12,8 @@ from rowcall.definitions import last_tick
 from rowcall.schema import check_revision
 from rowcall.schema.identity import DATABASE_HEADER, identity_of
 from rowcall_api.http.database import READ_ONLY, transaction
+from rowcall_api.standby.requests import STANDBY
+from rowcall_api.standby.standby import Standby
 
 blueprint = flask.Blueprint("ops", __name__)
 
@@ -36,10 +38,18 @@ def ready() -> tuple[dict[str, Any], dict[str, str]]:
         last = last_tick(connection)
         headers = {DATABASE_HEADER: identity_of(connection)}
     if not last["silent"]:
-        return {"status": "ready"}, headers
+        return {"status": "ready", **_standby()}, headers
     degraded = {
         "status": "degraded",
         "since": last["ticked_at"].isoformat(),
         "reason": "no worker has ticked the schedules since then: check cron or `rowcall worker run`",
     }
-    return degraded, headers
+    return {**degraded, **_standby()}, headers
+
+
+def _standby() -> dict[str, str]:
+    """Say whether the standby answers reads; if it does not, the leader does, so the API stays in service."""
+    standby: Standby | None = flask.current_app.extensions.get(STANDBY)
+    if standby is None:
+        return {}
+    return {"standby": "answers" if standby.away is None else f"away: {standby.away}"}

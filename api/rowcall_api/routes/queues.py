@@ -15,11 +15,13 @@ from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.rights import must_be_allowed_to_change_queue, shown
 from rowcall_api.schemas.queues import PartialQueueSchema, QueueLimitSchema, QueueListSchema, QueueSchema, QueuesQuery
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint("queues", __name__, url_prefix="/v1/queues", description="Queues, their pauses and limits.")
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(QueuesQuery, location="query")
 @blueprint.response(200, QueueListSchema)
 @needs("read")

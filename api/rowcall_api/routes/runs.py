@@ -36,6 +36,7 @@ from rowcall_api.schemas.runs import (
 )
 from rowcall_api.schemas.waiting.runs import WaitQuery
 from rowcall_api.sparse import chosen
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint("runs", __name__, url_prefix="/v1/runs", description="Runs and their status.")
 
@@ -55,6 +56,7 @@ def enqueue_run(sent: dict[str, Any], headers: dict[str, Any]) -> Answer:
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(RunsQuery, location="query")
 @blueprint.response(200, RunListSchema)
 @needs("read")

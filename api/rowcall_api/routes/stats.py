@@ -6,12 +6,14 @@ from rowcall.base.database import Row
 from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.schemas.stats import StatsSchema
+from rowcall_api.standby.requests import standby_may_answer
 from rowcall_api.stats import figures_now
 
 blueprint = BodyBlueprint("stats", __name__, url_prefix="/v1/stats", description="The state of the whole system.")
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.response(200, StatsSchema)
 @needs("read")
 def show_stats() -> Row:

@@ -10,6 +10,7 @@ from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.workers import WorkerListSchema, WorkersQuery
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint(
     "workers", __name__, url_prefix="/v1/workers", description="Workers, and what they are doing."
@@ -17,6 +18,7 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(WorkersQuery, location="query")
 @blueprint.response(200, WorkerListSchema)
 @needs("read")

@@ -33,6 +33,8 @@ class LogEvent(StrEnum):
     API_REQUEST_FAILED = "api request failed"
     DATABASE_LOST = "database lost"
     DATABASE_BACK = "database back"
+    STANDBY_LOST = "standby lost"
+    STANDBY_BACK = "standby back"
     DATABASE_LOCKED = "database locked"
     DATABASE_REFUSES = "database refuses statements"
     RUN_ENQUEUED = "run enqueued"

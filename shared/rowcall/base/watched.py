@@ -207,8 +207,7 @@ class Answers:
             if connection is None or (since := connection.waiting_since) is None:
                 continue
             if now > since + seconds:
-                connection.silent_for = seconds
-                _shut_down(connection)
+                end_wait(connection, seconds)
 
     def keep(self) -> None:
         """Watch from a separate thread, started once, in a process without a watchdog."""
@@ -225,7 +224,9 @@ class Answers:
         self._patience.pop(reference, None)
 
 
-def _shut_down(connection: WatchedConnection) -> None:
+def end_wait(connection: WatchedConnection, seconds: float) -> None:
+    """Shut down a connection whose server has not answered for this long; the thread that waits on it gets an error."""
+    connection.silent_for = seconds
     # The connection may just have been closed.
     with (
         suppress(psycopg2.InterfaceError, OSError),

@@ -27,6 +27,7 @@ from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import part
 from rowcall_api.rights import must_be_allowed_to_manage_keys, must_be_allowed_to_rotate, must_not_outlive_this_key
 from rowcall_api.schemas.keys import NewKeySchema
+from rowcall_api.standby.requests import standby_may_answer
 
 CRITERIA = ("who", "action", "subject", "subject_id", "after", "before")
 
@@ -37,6 +38,7 @@ GRACE_MOST = 720
 
 
 @blueprint.get("/audit")
+@standby_may_answer
 @access.only_for("admin")
 def audit() -> str:
     """Show who changed what, the newest first."""

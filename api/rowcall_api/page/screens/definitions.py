@@ -30,6 +30,7 @@ from rowcall_api.rights import (
     must_be_allowed_to_enqueue,
 )
 from rowcall_api.routes.definitions import previewed
+from rowcall_api.standby.requests import standby_may_answer
 
 # How many nominal times are shown: upcoming, past, and in a preview.
 COMING, PAST, PREVIEWED = 5, 30, 50
@@ -51,6 +52,7 @@ class Preview:
 
 
 @blueprint.get("/definitions", endpoint="definitions")
+@standby_may_answer
 @access.only_for("read")
 def show_all() -> str:
     """Show the definitions by name, and why some are overdue."""

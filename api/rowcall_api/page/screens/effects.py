@@ -16,6 +16,7 @@ from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import at_once, part
 from rowcall_api.rights import may_resolve, must_be_allowed_to_resolve
 from rowcall_api.schemas.effects import ResolveSchema
+from rowcall_api.standby.requests import standby_may_answer
 
 # How many effects with an unknown outcome are shown above the list.
 UNKNOWN_MOST = 20
@@ -27,6 +28,7 @@ GONE = "gone"
 
 
 @blueprint.get("/effects", endpoint="effects")
+@standby_may_answer
 @access.only_for("read")
 def show_all() -> str:
     """Show the effects that match the search; without one, those with an unknown outcome, and then the newest."""

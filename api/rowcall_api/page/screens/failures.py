@@ -9,6 +9,7 @@ from rowcall.queue.failures.list import list_failures
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import part
+from rowcall_api.standby.requests import standby_may_answer
 
 SHOWN_MOST = 100
 
@@ -17,6 +18,7 @@ PERIODS = {1: "hour", 24: "24 hours", 168: "7 days"}
 
 
 @blueprint.get("/failures")
+@standby_may_answer
 @access.only_for("read")
 def failures() -> str:
     """Show the errors of the last week."""
@@ -29,6 +31,7 @@ def failures() -> str:
 
 
 @blueprint.get("/failures/attempts")
+@standby_may_answer
 @access.only_for("read")
 def failed_attempts() -> str:
     """Show failed attempts: those of one job type and error, or all."""

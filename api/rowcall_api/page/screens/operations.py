@@ -25,6 +25,7 @@ from rowcall_api.page.filters import Asked, asked
 from rowcall_api.page.reading import at_once, part, seconds_left
 from rowcall_api.page.screens.runs import ACTIONS
 from rowcall_api.rights import may_change_many, must_be_allowed_to_change_many, must_be_allowed_to_steer_operation
+from rowcall_api.standby.requests import standby_may_answer
 
 # Counting stops here, so that a preview of a million runs is fast too; the operation changes them all.
 COUNTED_MOST = 10_000
@@ -36,6 +37,7 @@ EVENTS = {"stop": operations.stop, "continue": operations.continue_operation}
 
 
 @blueprint.get("/operations", endpoint="operations")
+@standby_may_answer
 @access.only_for("read")
 def show_all() -> str:
     """Show the operations, the newest first."""

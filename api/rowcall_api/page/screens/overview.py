@@ -17,6 +17,7 @@ from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.headline import findings, headline, late_run
 from rowcall_api.page.reading import part
 from rowcall_api.rights import may
+from rowcall_api.standby.requests import standby_may_answer
 from rowcall_api.stats import read_figures
 
 # Range -> its length and the length of a step.
@@ -31,6 +32,7 @@ SHOWN_MOST = 8
 
 
 @blueprint.get("")
+@standby_may_answer
 def overview() -> str:
     """Show the overview; without the scope `read`, what else the operator can do."""
     if not may("read"):

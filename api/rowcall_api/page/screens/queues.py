@@ -18,11 +18,13 @@ from rowcall_api.page.headline import waiting_in
 from rowcall_api.page.reading import at_once, part
 from rowcall_api.rights import may_change_queue, must_be_allowed_to_change_queue
 from rowcall_api.schemas.queues import QueueLimitSchema
+from rowcall_api.standby.requests import standby_may_answer
 
 EVENTS = {"pause": queue.pause_queue, "resume": queue.resume_queue}
 
 
 @blueprint.get("/queues")
+@standby_may_answer
 @access.only_for("read")
 def queues() -> str:
     """Show the queues by name."""

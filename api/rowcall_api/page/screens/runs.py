@@ -25,6 +25,7 @@ from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.filters import Asked, asked
 from rowcall_api.page.reading import Part, part, seconds_left
 from rowcall_api.rights import may_change_many, may_keep_views, must_be_allowed_to_keep_views
+from rowcall_api.standby.requests import standby_may_answer
 
 Found = TypeVar("Found")
 
@@ -47,6 +48,7 @@ class Suggestions:
 
 
 @blueprint.get("/runs")
+@standby_may_answer
 @access.only_for("read")
 def runs() -> flask.typing.ResponseReturnValue:
     """Show the runs that match."""

@@ -14,9 +14,11 @@ from rowcall.queue.workers import silence, unserved
 from rowcall_api.page import access
 from rowcall_api.page.blueprint import blueprint
 from rowcall_api.page.reading import part
+from rowcall_api.standby.requests import standby_may_answer
 
 
 @blueprint.get("/workers", endpoint="workers")
+@standby_may_answer
 @access.only_for("read")
 def show_all() -> str:
     """Show the workers, the newest first; those that have stopped are shown only on request."""

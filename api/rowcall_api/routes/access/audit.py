@@ -10,11 +10,13 @@ from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.audit import AuditListSchema, AuditQuery
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint("audit", __name__, url_prefix="/v1/audit", description="Who changed what.")
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(AuditQuery, location="query")
 @blueprint.response(200, AuditListSchema)
 @needs("admin")

@@ -9,6 +9,7 @@ from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.lists.failures import FailureListSchema, FailuresQuery
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint(
     "failures", __name__, url_prefix="/v1/failures", description="Failed attempts, by job type and error."
@@ -16,6 +17,7 @@ blueprint = BodyBlueprint(
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(FailuresQuery, location="query")
 @blueprint.response(200, FailureListSchema)
 @needs("read")

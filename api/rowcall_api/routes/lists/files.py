@@ -15,11 +15,13 @@ from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.http.guard import BYTES, returns
 from rowcall_api.schemas.lists.files import FileListSchema, FileSchema, FilesQuery
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint("files", __name__, url_prefix="/v1/files", description="Files that handlers have written.")
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(FilesQuery, location="query")
 @blueprint.response(200, FileListSchema)
 @needs("read")

@@ -9,11 +9,13 @@ from rowcall_api.http.auth import needs
 from rowcall_api.http.body import BodyBlueprint
 from rowcall_api.http.database import transaction
 from rowcall_api.schemas.lists.series import SeriesQuery, SeriesSchema
+from rowcall_api.standby.requests import standby_may_answer
 
 blueprint = BodyBlueprint("series", __name__, url_prefix="/v1/series", description="Throughput and times, for charts.")
 
 
 @blueprint.get("")
+@standby_may_answer
 @blueprint.arguments(SeriesQuery, location="query")
 @blueprint.response(200, SeriesSchema)
 @needs("read")

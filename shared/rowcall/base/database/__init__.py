@@ -58,12 +58,12 @@ def prologue_for_statement(lock_seconds: float) -> str:
     return patient_prologue(lock_seconds) + SHOW_WARNINGS
 
 
-def prologue_for_transaction(lock_seconds: float) -> str:
+def prologue_for_transaction(lock_seconds: float, read_only: bool = False) -> str:
     """Return the prologue with which a statement of ours, in autocommit, begins a transaction.
 
     The driver would begin it in a round trip of its own.
     """
-    return f"BEGIN; {prologue_for_statement(lock_seconds)}"
+    return f"BEGIN{' READ ONLY' if read_only else ''}; {prologue_for_statement(lock_seconds)}"
 
 
 def connect(

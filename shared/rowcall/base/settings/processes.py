@@ -11,6 +11,9 @@ from rowcall.base.settings.declare import setting
 
 PORT = number(int, 0, 65535)
 
+# Under another name, because a field has the parser's.
+CONNECTION_STRING = database_url
+
 
 @dataclass(frozen=True)
 class ProcessSettings:
@@ -53,6 +56,14 @@ class ProcessSettings:
     )
     api_threads: int = setting(
         "ROWCALL_API_THREADS", number(int, 1, 64), 4, "Number of threads in each of these processes."
+    )
+    read_url: str | None = setting(
+        "ROWCALL_READ_URL",
+        CONNECTION_STRING,
+        None,
+        "URL of a hot standby of the database, from which the API reads lists, counts, charts and metrics; without it,"
+        " everything is read from the leader.",
+        secret=True,
     )
     rate_limit: float = setting(
         "ROWCALL_RATE_LIMIT",
