@@ -22,6 +22,7 @@ from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.doctor.grants import grants
 from rowcall.cli.doctor.health import examine_health, handlers
 from rowcall.cli.doctor.messages import alerts, emails, switch, unchecked, unsent
+from rowcall.cli.doctor.standby import standby
 from rowcall.cli.misspelt import misspelt_settings
 from rowcall.cli.terminal.output import shown
 from rowcall.job_types import load_catalogue
@@ -147,6 +148,7 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
                     yield from unsent(connection)
                     if catalogue is not None:
                         yield from unchecked(connection, settings, catalogue)
+            yield from standby(url, settings)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
         sentence = LOCKED if isinstance(error, LockNotAvailable) else redacted(str(error))
