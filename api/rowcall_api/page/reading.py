@@ -1,27 +1,27 @@
 """How screens read the database: on their own small pool, with a time limit per part; a slow part leaves a gap.
 
 The API's other requests may hold all of its connections when an operator needs the page most.  Lists are read from the
-standby, if there is one; a part that it cannot give is read from the leader.
+standby, if there is one; if it cannot give a part, the screen is read again from the leader.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 import flask
 import sqlalchemy
-from psycopg2.errors import QueryCanceled
 
 from rowcall.base import clock
 from rowcall.base.database import Connection
 from rowcall.base.database.pool import open_pool
 from rowcall.base.errors import DatabaseUnavailable
-from rowcall.base.watched import InternalConnection
+from rowcall.base.watched import Answers, InternalConnection
 from rowcall_api.http.database import reachable
-from rowcall_api.standby.requests import STANDBYS_OWN, Reading
+from rowcall_api.standby.requests import Reading
 
 Found = TypeVar("Found")
 Asked = ParamSpec("Asked")
@@ -54,9 +54,9 @@ class Part(Generic[Found]):
     missing: str | None = None
 
 
-def pool(url: str) -> sqlalchemy.Engine:
-    """Return the pool on which screens are read; it connects when the first operator comes."""
-    return open_pool(url, CONNECTIONS, ANSWER_SECONDS, PART_SECONDS)
+def pool(url: str, answers: Answers | None = None) -> sqlalchemy.Engine:
+    """Return the pool on which screens are read, of the standby with its `answers`; it connects at the first screen."""
+    return open_pool(url, CONNECTIONS, ANSWER_SECONDS, PART_SECONDS, answers, asks=answers is None)
 
 
 def part(read: Callable[Concatenate[Connection, Asked], Found], *args: Asked.args, **kw: Asked.kwargs) -> Part[Found]:
@@ -87,52 +87,19 @@ def _within(
     *args: Asked.args,
     **kw: Asked.kwargs,
 ) -> Found:
-    found = _from_standby(seconds, read, *args, **kw)
-    if found is not None:
-        return found.value
-    with reachable(flask.current_app.extensions[POOL], changes=False) as connection:
-        return _limited(connection, max(seconds_left(), LEAST_SECONDS), read, *args, **kw)
+    with _transaction() as connection:
+        connection.before_each = partial(_limit, clock.elapsed() + seconds)
+        try:
+            return read(connection, *args, **kw)
+        finally:
+            connection.before_each = None
 
 
-@dataclass(frozen=True)
-class _Value(Generic[Found]):
-    """What the standby has returned, which may be None."""
-
-    value: Found
-
-
-def _from_standby(
-    seconds: float,
-    read: Callable[Concatenate[Connection, Asked], Found],
-    *args: Asked.args,
-    **kw: Asked.kwargs,
-) -> _Value[Found] | None:
-    """Read from the standby, if this screen may and can; a statement that is too slow would be so on the leader too."""
+def _transaction() -> AbstractContextManager[InternalConnection]:
     source: Reading | None = flask.g.get("source")
-    if source is None:
-        return None
-    try:
-        with source.transaction(flask.current_app.extensions[STANDBY_POOL]) as connection:
-            return _Value(_limited(connection, seconds, read, *args, **kw))
-    except STANDBYS_OWN as error:
-        if isinstance(error.__cause__, QueryCanceled):
-            raise
-        source.give_up(error)
-        return None
-
-
-def _limited(
-    connection: InternalConnection,
-    seconds: float,
-    read: Callable[Concatenate[Connection, Asked], Found],
-    *args: Asked.args,
-    **kw: Asked.kwargs,
-) -> Found:
-    connection.before_each = partial(_limit, clock.elapsed() + seconds)
-    try:
-        return read(connection, *args, **kw)
-    finally:
-        connection.before_each = None
+    if source is not None:
+        return source.transaction(flask.current_app.extensions[STANDBY_POOL])
+    return reachable(flask.current_app.extensions[POOL], changes=False)
 
 
 def _limit(until: float) -> str:

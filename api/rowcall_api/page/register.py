@@ -27,6 +27,7 @@ from rowcall_api.page.screens import (  # noqa: F401 - each adds its views to th
     workers,
 )
 from rowcall_api.page.slots import SLOTS, Slots
+from rowcall_api.standby.requests import STANDBY
 
 # How many forms a process of the API carries out at the same time; others wait a little.
 FORMS_AT_ONCE = 1
@@ -43,7 +44,7 @@ def register(app: flask.Flask, settings: Settings, url: str) -> None:
     """Serve the page; each process of the API opens its connections when the first operator comes."""
     app.extensions[reading.POOL] = reading.pool(url)
     if settings.read_url:
-        app.extensions[reading.STANDBY_POOL] = reading.pool(settings.read_url)
+        app.extensions[reading.STANDBY_POOL] = reading.pool(settings.read_url, app.extensions[STANDBY].answers)
     app.extensions[FORMS_POOL] = open_pool(url, FORMS_AT_ONCE, ANSWER_SECONDS, reading.PART_SECONDS)
     # Each slot has a connection, and one thread remains for the API's other requests.
     app.extensions[SLOTS] = Slots(max(1, min(reading.CONNECTIONS, settings.api_threads - 1)))

@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 import flask
 import psycopg2
 import sqlalchemy
+from psycopg2.errors import QueryCanceled
 
 from rowcall.base.database.wal import UNREACHABLE, leader_position
 from rowcall.base.errors import DatabaseUnreachable, RightsMissing, RowcallError, SchemaMismatch
@@ -65,19 +66,23 @@ class Reading:
 
     @contextmanager
     def transaction(self, pool: sqlalchemy.Engine | None = None) -> Iterator[InternalConnection]:
-        """Open a transaction on the standby; raise one of STANDBYS_OWN if it cannot answer this request."""
-        with self.standby.transaction(pool or self.standby.pool) as (connection, replayed, age):
-            if replayed < self.position:
-                raise StandbyUnfit("it has not replayed the caller's last write yet")
-            if age > self.seconds:
-                raise StandbyUnfit(f"it is more than {self.seconds:g} s behind")
-            flask.g.age = max(age, flask.g.get("age", 0.0))
-            yield connection
+        """Open a transaction on the standby; raise StandbyUnfit if it cannot answer this request.
 
-    def give_up(self, error: Exception) -> None:
-        """Read the rest of this request from the leader."""
-        self.standby.suspect(error)
-        flask.g.source = None
+        A statement that takes too long is no fault of the standby, and a screen leaves a gap for it.
+        """
+        try:
+            with self.standby.transaction(pool or self.standby.pool) as (connection, replayed, age):
+                if replayed < self.position:
+                    raise StandbyUnfit("it has not replayed the caller's last write yet")
+                if age > self.seconds:
+                    raise StandbyUnfit(f"it is more than {self.seconds:g} s behind")
+                flask.g.age = max(age, flask.g.get("age", 0.0))
+                yield connection
+        except STANDBYS_OWN as error:
+            if isinstance(error.__cause__, QueryCanceled):
+                raise
+            self.standby.suspect(error)
+            raise StandbyUnfit(str(error)) from error
 
 
 def register(app: flask.Flask, standby: Standby) -> None:
@@ -96,16 +101,13 @@ def standby_may_answer(view: Callable[Asked, Found]) -> Callable[Asked, Found]:
 
     @wraps(view)
     def answered(*args: Asked.args, **kwargs: Asked.kwargs) -> Found:
-        source = _source()
-        if source is None:
+        flask.g.source = _source()
+        if flask.g.source is None:
             return view(*args, **kwargs)
-        flask.g.source = source
         try:
             return view(*args, **kwargs)
-        except STANDBYS_OWN as error:
-            if flask.g.source is None:  # a part of a screen has given up already, so this is the leader's
-                raise
-            source.give_up(error)
+        except STANDBYS_OWN:
+            flask.g.source = None
             flask.g.pop("age", None)
         return view(*args, **kwargs)
 

@@ -22,7 +22,7 @@ from rowcall.base.database.wal import leader_position, standby_position, write_o
 from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, RightsMissing, RowcallError
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.redaction import redacted
-from rowcall.base.watched import InternalConnection, end_wait
+from rowcall.base.watched import Answers, InternalConnection
 from rowcall_api.http import database
 from rowcall_api.standby.positions import MOST_SECONDS, Positions
 
@@ -50,16 +50,18 @@ class Standby:
     """The standby, and what the last look found."""
 
     def __init__(self, leader_url: str, url: str, threads: int) -> None:
-        self.pool = open_pool(url, threads, database.ANSWER_SECONDS)
-        self._looks_at_leader = open_pool(leader_url, 1, ANSWER_SECONDS, ANSWER_SECONDS)
-        self._looks = open_pool(url, 1, ANSWER_SECONDS, ANSWER_SECONDS)
+        # Ends what waits for the standby, in all pools that requests use.
+        self.answers = Answers()
+        # None of the pools asks whether a server still answers: that is what a look is for.
+        self.pool = open_pool(url, threads, database.ANSWER_SECONDS, answers=self.answers, asks=False)
+        self._looks_at_leader, self._looks = (
+            open_pool(to, 1, ANSWER_SECONDS, ANSWER_SECONDS, asks=False) for to in (leader_url, url)
+        )
         self._positions = Positions()
         self._database: str | None = None
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_lost = False
-        # The connections on which requests are reading.
-        self.in_use: set[InternalConnection] = set()
         # Why the leader answers instead; None if the standby does.
         self.away: str | None = NOT_YET
         self.age = 0.0
@@ -77,11 +79,7 @@ class Standby:
     def transaction(self, pool: sqlalchemy.Engine) -> Iterator[tuple[InternalConnection, int, float]]:
         """Open a transaction on the standby; also yield the position that it has replayed, and its age."""
         with database.reading(pool) as connection:
-            self.in_use.add(connection)
-            try:
-                yield connection, *self._checked(connection)
-            finally:
-                self.in_use.discard(connection)
+            yield connection, *self._checked(connection)
 
     def suspect(self, error: Exception) -> None:
         """Use the leader until the next look, if this error of a request means that the standby is gone."""
@@ -99,8 +97,7 @@ class Standby:
             reason, detail = NO_RIGHT, str(error)
         except (RowcallError, psycopg2.Error) as error:
             reason, detail = GONE, str(error)
-            for connection in self.in_use.copy():
-                end_wait(connection, ANSWER_SECONDS)
+            self.answers.end_overdue(0)
         self.away = reason
         if reason is NOT_YET:
             return
@@ -122,6 +119,8 @@ class Standby:
 
     def _unfit(self) -> str | None:
         """Return why the standby cannot answer now; None if it can."""
+        if self._database is None:  # the leader has not answered yet
+            return NOT_YET
         try:
             with database.each_alone(self._looks) as connection:
                 _, self.age = self._checked(connection)

@@ -15,6 +15,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -198,16 +199,17 @@ class Answers:
         """Stop watching a connection that is about to be closed."""
         self._patience.pop(weakref.ref(connection), None)
 
-    def end_overdue(self) -> None:
-        """Shut down the connections that have waited for too long."""
+    def end_overdue(self, most: float = inf) -> None:
+        """Shut down the connections that have waited for too long, or for more than this many seconds."""
         now = elapsed()
         # Not list(items()): it allocates, so the garbage collector may run, and its callbacks remove entries.
         for reference, seconds in self._patience.copy().items():
             connection = reference()
             if connection is None or (since := connection.waiting_since) is None:
                 continue
-            if now > since + seconds:
-                end_wait(connection, seconds)
+            if now > since + min(seconds, most):
+                connection.silent_for = min(seconds, most)
+                _shut_down(connection)
 
     def keep(self) -> None:
         """Watch from a separate thread, started once, in a process without a watchdog."""
@@ -224,9 +226,7 @@ class Answers:
         self._patience.pop(reference, None)
 
 
-def end_wait(connection: WatchedConnection, seconds: float) -> None:
-    """Shut down a connection whose server has not answered for this long; the thread that waits on it gets an error."""
-    connection.silent_for = seconds
+def _shut_down(connection: WatchedConnection) -> None:
     # The connection may just have been closed.
     with (
         suppress(psycopg2.InterfaceError, OSError),

@@ -9,10 +9,12 @@ from typing import Any
 
 import flask
 import pytest
+from sqlalchemy.pool import QueuePool
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.database.pool import open_pool
+from rowcall.base.database.wal import leader_position
 from rowcall.base.errors import DatabaseUnavailable
 from rowcall_api.http.database import attach, reading, transaction
 from rowcall_api.standby.requests import STANDBY, standby_may_answer
@@ -24,6 +26,10 @@ from tests.support.standby import Leader, StandbyServer
 READ = "SELECT pg_is_in_recovery() AS standbys, count(*) FROM rowcall.job_runs"
 SLOW_ON_A_STANDBY = "SELECT pg_sleep(CASE WHEN pg_is_in_recovery() THEN 3600 ELSE 0 END)"
 RUNS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+
+NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+
+FILE_BYTES = 16 * 2**20
 
 # Replay waits for nobody who reads this table, and cancels who does.
 CONFLICT = "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE"
@@ -109,28 +115,43 @@ def test_a_killed_standby_is_noticed_at_the_first_request_and_logged_once(
     assert asked.answered_by() == "standby"
 
 
-def test_a_request_on_a_frozen_standby_ends_with_the_next_look_and_others_do_not_try_it(
+def test_requests_that_wait_for_a_frozen_standby_end_with_the_next_look_and_others_do_not_try_it(
     monkeypatch: pytest.MonkeyPatch, ahead: Leader, behind: StandbyServer
 ) -> None:
     monkeypatch.setattr("rowcall_api.standby.standby.ANSWER_SECONDS", 0.2)
     monkeypatch.setattr("rowcall_api.http.database.ANSWER_SECONDS", 3600)
-    begun, frozen = threading.Event(), threading.Event()
+    begun, frozen = threading.Barrier(3), threading.Event()
 
     def read_again(connection: PgConnection) -> None:
-        begun.set()
-        frozen.wait()
+        if not frozen.is_set():
+            begun.wait()
+            frozen.wait()
         fetch_all(connection, READ)
 
     with application(ahead.url, behind.url) as asked:
         wait_until(lambda: answers(asked), "the standby answers")
-        with asked.request(read_again) as heard:
+        with asked.request(read_again) as first, asked.request(read_again) as second:
             begun.wait()
             with behind.frozen():
                 frozen.set()
-                wait_until(lambda: any(one.waiting_since for one in asked.standby.in_use), "the request waits")
                 asked.standby.look()
-                wait_until(lambda: heard == ["leader"], "the leader has answered")
+                wait_until(lambda: first == second == ["leader"], "the leader has answered both")
                 assert asked.answered_by() == "leader"
+
+
+def test_a_request_that_begins_while_the_standby_is_frozen_ends_with_the_next_look(
+    monkeypatch: pytest.MonkeyPatch, ahead: Leader, behind: StandbyServer
+) -> None:
+    monkeypatch.setattr("rowcall_api.standby.standby.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("rowcall_api.http.database.ANSWER_SECONDS", 3600)
+    with application(ahead.url, behind.url) as asked:
+        wait_until(lambda: answers(asked), "the standby answers")
+        assert asked.answered_by() == "standby"
+        with behind.frozen(), asked.request(lambda _: None) as heard:
+            pool = asked.standby.pool.pool
+            wait_until(lambda: isinstance(pool, QueuePool) and pool.checkedout(), "the request has a connection")
+            asked.standby.look()
+            wait_until(lambda: heard == ["leader"], "the leader has answered")
 
 
 def test_a_statement_that_replay_cancels_is_repeated_on_the_leader(
@@ -204,13 +225,16 @@ def test_a_standby_that_is_too_old_does_not_answer_until_it_has_caught_up(
         with behind.paused():
             ahead.run("UPDATE rowcall.schedule_ticks SET ticked_at = now()")
             # An answer of the standby is older than that.
-            monkeypatch.setattr("rowcall_api.standby.positions.MOST_SECONDS", 0)
             monkeypatch.setattr("rowcall_api.standby.standby.MOST_SECONDS", 0)
             asked.standby.look()
             assert "behind" in str(asked.standby.away)
             assert asked.answered_by() == "leader"
             monkeypatch.undo()
+            # It must be younger than that before it answers again.
+            monkeypatch.setattr("rowcall_api.standby.standby.BACK_SECONDS", 0)
             asked.standby.look()
+            assert "behind" in str(asked.standby.away)
+            monkeypatch.undo()
         wait_until(lambda: answers(asked), "the standby answers")
         assert asked.answered_by() == "standby"
     assert [event for event, _ in of_standby(lines)] == ["standby lost", "standby back"]
@@ -220,10 +244,25 @@ def test_answers_do_not_grow_old_because_of_an_open_transaction_on_an_idle_leade
     asked: Application, ahead: Leader
 ) -> None:
     with closing(database.connect(ahead.url)) as connection:
-        # The leader keeps the end of this in memory.
+        # The leader keeps the end of this in memory, until it next writes down which transactions are running.
         fetch_all(connection, "SELECT pg_logical_emit_message(true, 'tests', repeat('-', 20000))")
+        before = ahead.run(NEXT_TRANSACTION)
         wait_until(lambda: answers(asked) and asked.standby.age > 1, "the standby does not get it")
         wait_until(lambda: answers(asked) and asked.standby.age < 1, "the standby has got it")
+        assert ahead.run(NEXT_TRANSACTION) != before
+
+
+def test_a_position_at_the_beginning_of_a_file_is_the_end_of_the_file_before(
+    ahead: Leader, behind: StandbyServer
+) -> None:
+    def begins_a_file() -> bool:
+        ahead.run("SELECT pg_switch_wal()")
+        with database.internal_transaction(ahead.url) as connection:
+            return bool(leader_position(connection)["position"] % FILE_BYTES == 0)
+
+    # Something else may be logged in between.
+    wait_until(begins_a_file, "the leader is at the beginning of a file")
+    behind.catch_up()
 
 
 def test_nothing_can_be_written_where_the_standby_would_be_read(asked: Application) -> None:

@@ -25,14 +25,20 @@ RETURNED = "returned"
 
 
 def open_pool(
-    url: str, pool_size: int, answer_seconds: float | None = None, wait_seconds: float = 30.0
+    url: str,
+    pool_size: int,
+    answer_seconds: float | None = None,
+    wait_seconds: float = 30.0,
+    answers: Answers | None = None,
+    asks: bool = True,
 ) -> sqlalchemy.Engine:
     """Create SQLAlchemy's pool for the API and migrations; the pool replaces a dead connection before using it.
 
-    With `answer_seconds`, a connection on which an answer takes longer is shut down, and the statement fails.
-    `wait_seconds` is how long a caller waits for a free connection.
+    With `answer_seconds`, a connection on which an answer takes longer is shut down, and the statement fails; the owner
+    of `answers` can do that earlier.  `wait_seconds` is how long a caller waits for a free connection.  Unless the pool
+    `asks` the server, a connection that was idle is used without asking whether the server still answers.
     """
-    answers = Answers()
+    answers = answers or Answers()
 
     def connected() -> PgConnection:
         connection = driver_connect(url, "rowcall api", InternalConnection)
@@ -56,7 +62,7 @@ def open_pool(
     )
     _leave_to_parent(pool)
     sqlalchemy.event.listen(pool, "checkin", _note_return)
-    sqlalchemy.event.listen(pool, "checkout", _check)
+    sqlalchemy.event.listen(pool, "checkout", lambda driver, record, _: _check(driver, record, asks))
     return pool
 
 
@@ -65,8 +71,8 @@ def _note_return(driver: InternalConnection | None, record: ConnectionPoolEntry)
     record.info[RETURNED] = elapsed()
 
 
-def _check(driver: InternalConnection, record: ConnectionPoolEntry, _: object) -> None:
-    """Replace a connection that cannot be used (SQLAlchemy's hook); its own ping would cost each request a round trip.
+def _check(driver: InternalConnection, record: ConnectionPoolEntry, asks: bool) -> None:
+    """Replace a connection that cannot be used; SQLAlchemy's own ping would cost each request a round trip.
 
     A server that closed the connection has told us so; one that vanished shows that only when it does not answer.
     """
@@ -77,7 +83,7 @@ def _check(driver: InternalConnection, record: ConnectionPoolEntry, _: object) -
         raise sqlalchemy.exc.InvalidatePoolError("the server has closed the connection")
     if driver.info.transaction_status != TRANSACTION_STATUS_IDLE:
         raise sqlalchemy.exc.DisconnectionError("the connection was left in a transaction")
-    if elapsed() > used_at + QUIET_SECONDS:
+    if asks and elapsed() > used_at + QUIET_SECONDS:
         _ping(driver)
 
 
