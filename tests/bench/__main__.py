@@ -26,6 +26,7 @@ from tests.bench.costs import Cost, costs, many, many_with_keys, one_by_one
 from tests.bench.listeners import AWAITED, FOLLOWERS, WAITERS, following, waiting
 from tests.bench.measures import AT_ONCE, DRAINED, ENQUEUERS, ONE_BY_ONE, QUEUES, UNSERVED, Bench, as_the_shop
 from tests.bench.plans import compare_sizes
+from tests.bench.scaling.measure import write_costs
 from tests.support.processes import APPS
 from tests.support.superuser import let_do_all
 
@@ -41,7 +42,7 @@ IMPORTS = (
 )
 
 
-PARTS = ("costs", "table", "speed", "plans", "archive", "growth", "soak")
+PARTS = ("costs", "table", "speed", "plans", "archive", "growth", "soak", "scaling")
 
 # How often a soak looks.
 SAMPLES = 20
@@ -55,7 +56,10 @@ SAMPLES = 20
 def main(runs: int, part: str, minutes: float, rate: int) -> None:
     """Measure what a run costs (costs), what parts of its table cost (table), how fast Rowcall is beside plain SQL
     (speed), what a long history costs (archive), how costs grow (growth), what API and page read of large tables
-    (plans), or what a steady load makes grow (soak, which `all` leaves out)."""
+    (plans), what a steady load makes grow (soak), or what `make simulate` computes with (scaling, which writes
+    docs/benchmarks/costs.json); `all` leaves out the last two."""
+    if part == "scaling":
+        write_costs(settings.read().postgres or "auto")
     if part == "soak":
         with bench_server() as bench:
             soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))

@@ -45,9 +45,9 @@ Measured = Callable[[], Cost]
 def costs(bench: Bench) -> Iterator[tuple[str, Measured]]:
     """Yield each measurement with its name."""
     yield f"drain {DRAINED:,} runs, bare loop", lambda: _bare(bench)
-    yield f"drain {DRAINED:,} runs, worker", lambda: _worker(bench)
+    yield f"drain {DRAINED:,} runs, worker", lambda: worker_drain(bench)
     yield "the same with 1,000,000 finished runs, bare loop", lambda: _bare(bench, MILLION)
-    yield "the same with 1,000,000 finished runs, worker", lambda: _worker(bench, MILLION)
+    yield "the same with 1,000,000 finished runs, worker", lambda: worker_drain(bench, MILLION)
     singly, together = f"enqueue {ONE_BY_ONE:,} runs one by one", f"enqueue {AT_ONCE:,} runs in one call"
     yield f"{singly}, bare insert", lambda: _inserted(bench, ONE_BY_ONE, bare.insert_one_by_one)
     yield singly, lambda: _inserted(bench, ONE_BY_ONE, one_by_one)
@@ -100,7 +100,7 @@ def in_process(connection: PgConnection, count: int, work: Callable[[], object])
     return _each(count, program, server, fetch_value(connection, WAL) - wal)
 
 
-def _worker(bench: Bench, before: str = "") -> Cost:
+def worker_drain(bench: Bench, before: str = "") -> Cost:
     """Measure a worker process from its first claim until nothing is left."""
     bench.fill(DRAINED, before)
     with closing(bench.connect()) as connection:

@@ -32,12 +32,12 @@ LIMITS = {1_000_000: 1 / 0.95, 10_000_000: 1 / 0.9}
 Round = Mapping[int, float]
 
 
-def exchanges(connection: PgConnection, leases: Mapping[str, float]) -> Iterator[int]:
+def exchanges(connection: PgConnection, leases: Mapping[str, float], at_once: int = AT_ONCE) -> Iterator[int]:
     """Send a worker's statements; yield after each exchange how many runs it claimed, which the next one finishes."""
     worker = f"bench-{connection.info.backend_pid}"
     lanes = Lanes()
     sweeper = Sweeper(INTERVAL_SECONDS, lanes)
-    request = ClaimRequest(leases, AT_ONCE)
+    request = ClaimRequest(leases, at_once)
     finished: list[Done] = []
     while True:
         sweeper.sweep(connection, request)
@@ -46,7 +46,7 @@ def exchanges(connection: PgConnection, leases: Mapping[str, float]) -> Iterator
             result = exchange(connection, worker, finished, replace(request, lanes=visits))
         except (DeadlockDetected, LockNotAvailable):
             continue  # a worker tries again too
-        lanes.claimed(visits, result, full=len(result.claimed) == AT_ONCE)
+        lanes.claimed(visits, result, full=len(result.claimed) == at_once)
         finished = [Done(Lease(worker, run.run_id, run.lease_no), None) for run in result.claimed]
         yield len(finished)
 

@@ -39,7 +39,7 @@ def main(runs: int, only: str | None) -> None:
                     _measure(MEASURES[name], peer, url, found)
         content = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-            "machine": {"cores": os.cpu_count(), "processor": _processor(), "system": platform.system()},
+            "machine": {"cores": os.cpu_count(), "processor": processor(), "system": platform.system()},
             "versions": {"PostgreSQL": server.version, "Python": platform.python_version(), **versions()},
             "settings": {peer.name: dict(peer.worker) for peer in PEERS},
             "figures": [
@@ -62,7 +62,8 @@ def _measure(measure: Measure, peer: Peer, url: str, found: dict[tuple[str, str,
         click.echo(f"{name:42} {peer.name:16} {figure:12,.2f} {measure.unit}")
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the name of this machine's processor."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()

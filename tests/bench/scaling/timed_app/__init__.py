@@ -1,0 +1,1 @@
+"""The app whose handler takes as long as the payload says."""
