@@ -1,6 +1,6 @@
 # Targets for people who work on Rowcall or try it.  They need only Python >= 3.11 and make; PostgreSQL is included.
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format check mutants bench bench-peers soak docs screenshots lock clean
+.PHONY: help up test lint format check mutants bench bench-peers soak simulate docs screenshots lock clean
 SHELL := /bin/sh
 
 # The first Python on the PATH that is new enough; to use another: `make PYTHON=/path/to/python up`.
@@ -43,6 +43,9 @@ bench-peers: .venv/installed ## install other job systems, measure them and Rowc
 
 soak: .venv/installed ## enqueue 600 runs a second for half an hour, and show what grows
 	@$(RUN) tests.bench --part soak $(BENCH_ARGS)
+
+simulate: .venv/installed ## print how many runs a second hosts and clusters carry (SIMULATE_ARGS="--help" lists options)
+	@$(RUN) tests.simulate $(SIMULATE_ARGS)
 
 docs: .venv/installed ## write the generated pages in docs/, and build all pages as a site in site/
 	@$(RUN) rowcall.status > docs/status.md
