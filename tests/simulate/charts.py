@@ -10,6 +10,9 @@ from xml.sax.saxutils import escape
 COLOURS = ("#2563a8", "#c2410c", "#15803d", "#7c3aed", "#8a8a8a")
 LEFT, TOP, WIDTH, HEIGHT = 70, 44, 450, 240
 
+# Ends of an axis whose quarters are round too.
+ROUND = (1, 2, 4, 8, 10)
+
 Points = Sequence[tuple[float, float]]
 
 
@@ -24,7 +27,8 @@ class Axis(NamedTuple):
     def of(cls, values: Sequence[float], log: bool) -> Axis:
         """Return an axis that has all of these values."""
         if not log:
-            return cls(0.0, max(values), False)
+            power = 10 ** math.floor(math.log10(max(values)))
+            return cls(0.0, next(high * power for high in ROUND if high * power >= max(values)), False)
         return cls(10 ** math.floor(math.log10(min(values))), 10 ** math.ceil(math.log10(max(values))), True)
 
     def share(self, value: float) -> float:

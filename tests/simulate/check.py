@@ -1,4 +1,4 @@
-"""Predictions beside real runs on this machine: one, two and four workers, far below what they could do, and draining.
+"""Predictions beside real runs on this machine: up to 16 workers far below what they could do, and up to 4 that drain.
 
 Server's CPU time, commits and WAL for each run depend little on other load; no time that passes is compared.
 """
@@ -30,7 +30,7 @@ from tests.support.processes import wait_until
 from tests.support.superuser import let_do_all
 
 # Workers, runs a second, and how long a run takes.
-LOADS = ((1, 10.0, 0.001), (1, 50.0, 0.1), (2, 50.0, 0.001), (4, 50.0, 0.1), (4, 150.0, 0.001))
+LOADS = ((1, 10.0, 0.001), (1, 50.0, 0.1), (2, 50.0, 0.001), (4, 50.0, 0.1), (4, 150.0, 0.001), (16, 5.0, 0.001))
 SECONDS = 6.0
 DRAINS = (1, 2, 4)
 DRAINED = 20_000
@@ -82,13 +82,19 @@ def drained(costs: Costs, bench: Bench, number: int) -> Checked:
     return Checked(f"{number} worker{'s' * (number > 1)}, {DRAINED:,} waiting runs", predicted, measured)
 
 
-HEAD = f"{'for each run: predicted, measured, ratio':38}{'server us':>20}{'commits':>20}{'bytes of WAL':>20}"
+HEAD = f"{'for each run: predicted / measured':30}{'server us':>24}{'commits':>20}{'bytes of WAL':>24}"
 
 
 def line(checked: Checked) -> str:
     """Return one comparison for a terminal."""
-    pairs = [(getattr(checked.predicted, name), getattr(checked.measured, name)) for name in COMPARED]
-    return f"{checked.name:38}" + "".join(f"{said(*pair):>20}" for pair in pairs)
+    return f"{checked.name:30}" + "".join(
+        f"{cell:>{width}}" for cell, width in zip(cells(checked), (24, 20, 24), strict=True)
+    )
+
+
+def cells(checked: Checked) -> list[str]:
+    """Return what was predicted and measured of the server's CPU, commits and WAL."""
+    return [said(getattr(checked.predicted, name), getattr(checked.measured, name)) for name in COMPARED]
 
 
 COMPARED = ("server_us", "commits", "wal")
@@ -99,7 +105,7 @@ def said(predicted: float, measured: float) -> str:
     if not predicted:
         return "-"
     digits = 1 if measured < 100 else 0
-    return f"{predicted:,.{digits}f} {measured:,.{digits}f} {predicted / measured:.2f}"
+    return f"{predicted:,.{digits}f} / {measured:,.{digits}f} ({predicted / measured:.2f})"
 
 
 def show(costs: Costs, source: str) -> list[Checked]:

@@ -79,6 +79,9 @@ class Simulation:
         """Simulate until the time is over, and return itself."""
         for worker in self.workers:
             self._at(self._random.random(), lambda worker=worker: self._idle(worker))  # type: ignore[misc]
+            if self.site.pooled:  # it never falls asleep
+                worker.state, worker.pause = "awake", self.site.poll_seconds
+                self._at(self._random.random(), lambda worker=worker: self._look(worker))  # type: ignore[misc]
         if self.rate:
             self._at(0.0, self._arrive)
         while self._events and self._events[0][0] <= self.seconds:
@@ -141,7 +144,7 @@ class Simulation:
         self.commits += 1
         self.enqueued += runs
         self.wal += self.costs.enqueue_wal(runs)
-        notifies = not self.site.pooled and any(worker.state == "asleep" and not worker.dead for worker in self.workers)
+        notifies = any(worker.state == "asleep" and not worker.dead for worker in self.workers)
         committed = self.now + self.site.flush_us / 1e6
         if notifies:
             sender = self.costs.sender_us(len(self.workers))

@@ -13,8 +13,7 @@ from rowcall_worker.runtime.claims.pace import QUICK_SECONDS
 from tests.simulate.costs import Costs
 from tests.simulate.site import CONNECTIONS, Site
 
-# Runs of an exchange while runs wait: a worker gathers the ends of quick ones for 4 milliseconds; of slow ones, it
-# takes as many as have ended meanwhile.
+# Runs of an exchange while quick runs wait, whose ends a worker gathers for 4 milliseconds.
 QUICK_BATCH = 100
 # The sessions that PostgreSQL reserves, and a few for people and monitoring.
 RESERVED_CONNECTIONS = 8
@@ -22,6 +21,8 @@ RESERVED_CONNECTIONS = 8
 GROUP_FLUSHES = 1.5
 # How long a worker that was woken in vain polls until it sleeps again.
 VAIN_SECONDS = 2.05
+# After these, the time of a turn hardly changes.
+ROUNDS = 20
 # PgBouncer's default.
 POOL_SIZE = 20
 MOST = 1e7
@@ -48,10 +49,10 @@ class Demand(NamedTuple):
 
 def demand(costs: Costs, site: Site, rate: float) -> Demand:
     """Return what this many runs a second need of the server while runs wait."""
-    size = batch(site)
+    size = batch(costs, site)
     enqueues, exchanges = rate / site.at_once, rate / size
     claim = exchanges * costs.exchange_us(size) * (costs.pooled if site.pooled else 1.0)
-    waste = max(costs.contention(claimers(site)) - 1.0, 0.0)
+    waste = max(costs.contention(claimers(costs, site)) - 1.0, 0.0)
     lease_us = (costs.heartbeat_us(100) - costs.heartbeat_us(1)) / 99
     return Demand(
         {
@@ -65,13 +66,36 @@ def demand(costs: Costs, site: Site, rate: float) -> Demand:
     )
 
 
-def batch(site: Site) -> float:
+def batch(costs: Costs, site: Site) -> float:
     """Return how many runs an exchange ends and claims while runs wait."""
-    return QUICK_BATCH if site.seconds <= QUICK_SECONDS else max(site.threads / 2, 1.0)
+    return QUICK_BATCH if site.seconds <= QUICK_SECONDS else max(_ended(costs, site), 1.0)
 
 
-def claimers(site: Site) -> int:
-    """Return how many threads claim at the same time when all wait for the server; PgBouncer lets 20 at it."""
+def claimers(costs: Costs, site: Site) -> float:
+    """Return how many threads claim at the same time while runs wait."""
+    return _claiming(site) if site.seconds <= QUICK_SECONDS else _at_once(site, _ended(costs, site))
+
+
+def _ended(costs: Costs, site: Site) -> float:
+    """Return how many runs of a worker end while the server serves all other claiming threads once.
+
+    The longer that takes, the more runs have ended, and the more threads claim at the same time, which takes longer.
+    """
+    ended = 0.0
+    for _ in range(ROUNDS):
+        exchange = costs.exchange_us(max(ended, 1.0)) * costs.contention(_at_once(site, ended))
+        turn = _claiming(site) * exchange / site.cores / 1e6
+        ended = site.threads * turn / (site.seconds + turn)
+    return ended
+
+
+def _at_once(site: Site, ended: float) -> float:
+    """Return for how many threads a run has ended meanwhile, so that they claim."""
+    return max(_claiming(site) * min(ended, 1.0), 1.0)
+
+
+def _claiming(site: Site) -> int:
+    """Return how many threads claim: two of each worker while quick runs wait; PgBouncer lets 20 at the server."""
     claiming = connected(site) * (2 if site.seconds <= QUICK_SECONDS else 1)
     return min(claiming, POOL_SIZE) if site.pooled else claiming
 
@@ -88,7 +112,7 @@ def bounds(costs: Costs, site: Site) -> list[Bound]:
     workers = connected(site)
     exchange = (costs.exchange_us(1) + site.flush_us) / 1e6
     each = site.threads / (site.seconds + (0.0 if site.seconds <= QUICK_SECONDS else exchange))
-    program_us = costs.run_program_us + costs.look_program_us / batch(site)
+    program_us = costs.run_program_us + costs.look_program_us / batch(costs, site)
     performed = [Bound(THREADS, workers * each), Bound(WORKER_CPU, workers / program_us * 1e6)]
     if workers < site.workers:
         performed = [Bound(SESSIONS, min(bound.runs_per_second for bound in performed))]
@@ -106,11 +130,12 @@ def bounds(costs: Costs, site: Site) -> list[Bound]:
 
 
 def _server(costs: Costs, site: Site) -> Bound:
-    """Return the bound of the server's CPU, named after what takes most of it if that is not enqueues and claims."""
+    """Return the bound of the server's CPU, named after what takes most of it."""
     rate = _most(lambda rate: sum(demand(costs, site, rate).server_us.values()) <= site.cores * 1e6)
     used = demand(costs, site, rate).server_us
     most = max(used, key=lambda name: used[name])
-    return Bound(most if most in (IDLE, CONTENTION, VACUUM) else SERVER_CPU, rate)
+    claims = CONTENTION if used[CONTENTION] > used["claims"] else SERVER_CPU
+    return Bound(most if most in (IDLE, VACUUM) else claims, rate)
 
 
 def _standby(costs: Costs, site: Site) -> list[Bound]:

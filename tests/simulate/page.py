@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.bench.scaling.usage import Usage
 from tests.simulate import tables
 from tests.simulate.charts import Points, lines
-from tests.simulate.check import Checked, said
+from tests.simulate.check import Checked, cells
 from tests.simulate.costs import Costs
 from tests.simulate.site import Site
-from tests.simulate.tables import CLUSTERS, HOSTS, IDLE_WORKERS, Layout, Table, first_bound
+from tests.simulate.tables import CLUSTERS, HOSTS, Layout, Table, first_bound
 from tests.support.processes import ROOT
 
 DOCS = ROOT / "docs"
@@ -24,10 +25,16 @@ LARGE = {"cores": 16, "max_connections": 2_000}
 
 def write(costs: Costs, docs: Path = DOCS) -> None:
     """Write the page's figures and its charts."""
-    asleep = tables.asleep(costs, Site.measured(costs))
-    fill(docs / "scaling.md", {**computed(costs), **measured(costs, docs), **_simulated(costs, asleep)})
+    site = Site.measured(costs)
+    found = {
+        "waits": tables.waits(costs, site),
+        "asleep": tables.asleep(costs, site),
+        "disturbances": tables.disturbances(costs, site),
+    }
+    simulated = {name: markdown(table) for name, table in found.items()}
+    fill(docs / "scaling.md", {**computed(costs), **measured(costs, docs), **simulated})
     (docs / "scaling").mkdir(exist_ok=True)
-    for name, chart in charts(costs, asleep).items():
+    for name, chart in charts(costs, found["waits"], found["asleep"]).items():
         (docs / "scaling" / f"{name}.svg").write_text(chart)
 
 
@@ -62,27 +69,13 @@ def computed(costs: Costs) -> Mapping[str, str]:
     }
 
 
-def _simulated(costs: Costs, asleep: Table) -> Mapping[str, str]:
-    site = Site.measured(costs)
-    return {
-        "waits": markdown(tables.waits(costs, site)),
-        "asleep": markdown(asleep),
-        "disturbances": markdown(tables.disturbances(costs, site)),
-    }
-
-
 def measured(costs: Costs, docs: Path = DOCS) -> Mapping[str, str]:
     """Return what was measured, and the comparisons of the last check."""
     machine = costs.machine
     kept = json.loads((docs / "benchmarks" / "predictions.json").read_text())
-    rows = [
-        [
-            one["name"],
-            *(said(one["predicted"][name], one["measured"][name]) for name in ("server_us", "commits", "wal")),
-        ]
-        for one in kept
-    ]
-    head = ["for each run: predicted, measured, ratio", "server µs", "commits", "bytes of WAL"]
+    checked = [Checked(one["name"], Usage(**one["predicted"]), Usage(**one["measured"])) for one in kept]
+    rows = [[one.name, *cells(one)] for one in checked]
+    head = ["for each run: predicted / measured (ratio)", "server µs", "commits", "bytes of WAL"]
     return {
         "machine": f"Costs measured on {costs.date}: {machine['cores']} cores ({machine['processor']}), PostgreSQL"
         f" {machine['postgresql']}.\n",
@@ -127,28 +120,34 @@ def _costs(costs: Costs) -> Iterator[Sequence[str]]:
     yield "the disk", f"{costs.flush_us / 1000:,.1f} ms for a commit, {costs.bytes_per_second / 1e6:,.0f} MB/s"
 
 
-def charts(costs: Costs, asleep: Table) -> Mapping[str, str]:
+def charts(costs: Costs, waits: Table, asleep: Table) -> Mapping[str, str]:
     """Return the page's charts by name."""
     large = Site.measured(costs).changed(**LARGE)
     by_clusters = {
         f"{clusters} cluster{'s' * (clusters > 1)}": _carried(costs, large, Layout(1, clusters))
         for clusters in CLUSTERS
     }
+    columns = {"without runs": 1, "woken": 2, "polling": 4}
     used = {
-        name: [
-            (float(number), float(row[column].rstrip("%")) / 100)
-            for number, row in zip(IDLE_WORKERS, asleep.rows, strict=True)
-        ]
-        for name, column in {"without runs": 1, "woken": 2, "polling": 4}.items()
+        name: [(_number(row[0]), _number(row[column]) / 100) for row in asleep.rows] for name, column in columns.items()
     }
+    by_workers: dict[str, list[tuple[float, float]]] = {}
+    for workers, load, *_, slowest in waits.rows:
+        name = f"{workers} worker{'s' * (workers != '1')}" if workers else [*by_workers][-1]
+        by_workers.setdefault(name, []).append((_number(load), _number(slowest)))
     return {
         "hosts-and-clusters": lines(
             "runs of 100 ms a second, 16 cores for each cluster", "worker hosts", by_clusters, (True, True)
         ),
+        "load-and-waits": lines("how long 1% of the runs wait at least, ms", "load, %", by_workers, (False, True)),
         "workers-that-wait": lines(
             "cores of the server for workers that wait", "worker processes", used, (False, False)
         ),
     }
+
+
+def _number(cell: str) -> float:
+    return float(cell.replace(",", "").rstrip("%"))
 
 
 def _carried(costs: Costs, site: Site, layout: Layout) -> Points:

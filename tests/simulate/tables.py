@@ -18,7 +18,7 @@ NONE = "–"
 
 TOGETHER = (1, 10, 100, 1_000)
 SHARES = (0.01, 0.1, 0.5, 0.8, 0.9, 0.95)
-WAITING_WORKERS = (1, 4, 10)
+WAITING_WORKERS, WAITING_RUNS = (1, 4, 10), 10_000
 IDLE_WORKERS = (1, 10, 50, 100, 200)
 RATES = (1, 10, 100, 1_000, 5_000)
 KEPT_DAYS = 14
@@ -118,7 +118,7 @@ def waits(costs: Costs, site: Site) -> Table:
         current = site.changed(workers=number)
         most = bounds(costs, current)[0].runs_per_second
         for share in SHARES:
-            seconds = min(max(300 / most / share, 10.0), 40.0)
+            seconds = min(max(WAITING_RUNS / most / share, 20.0), 120.0)
             found = Simulation(costs, current, most * share, seconds).run()
             rows.append([f"{number:,}" * (share == SHARES[0]), f"{share:.0%}", figure(most * share), *_waited(found)])
     head = ["workers", "load", "runs/s", "median ms", "99% ms"]

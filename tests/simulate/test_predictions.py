@@ -28,7 +28,7 @@ def test_two_workers_write_as_much_wal_for_each_waiting_run_as_predicted(bench: 
 
 
 def test_a_worker_commits_and_writes_as_much_as_predicted_for_runs_that_come_one_by_one(bench: Bench) -> None:
-    checked = loaded(Costs.read(FILE), bench, 1, 40.0, 0.05, seconds=3.0)
-    # Measured: 0.8 to 1.3, and 1.05 to 1.2: a busy machine decides whether a worker falls asleep between two runs.
-    assert checked.predicted.commits / checked.measured.commits == pytest.approx(1.1, abs=0.6)
+    checked = loaded(Costs.read(FILE), bench, 1, 12.0, 0.001, seconds=3.0)
+    # Measured: 0.74 to 1.0, and 1.05 to 1.17; so seldom that the worker falls asleep between two runs.
+    assert checked.predicted.commits / checked.measured.commits == pytest.approx(0.9, abs=0.45)
     assert checked.predicted.wal / checked.measured.wal == pytest.approx(1.1, abs=0.35)
