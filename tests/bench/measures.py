@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import statistics
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
 from typing import TypeAlias
 
 from rowcall import queue
@@ -64,6 +66,13 @@ def asked(url: str, sql: str, parameters: Mapping[str, object] | None = None) ->
 def as_the_shop() -> None:
     """Let this process's children, such as workers, use the shop, whose handler returns when it was called."""
     os.environ.update(ROWCALL_APP="shop", PYTHONPATH=f"{APPS}:{ROOT}")
+
+
+def processor() -> str:
+    """Return the name of this machine's processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 class Bench:

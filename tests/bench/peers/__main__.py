@@ -13,7 +13,7 @@ import click
 
 from rowcall.base import settings
 from rowcall.local_postgres.server import open_server
-from tests.bench.measures import as_the_shop
+from tests.bench.measures import as_the_shop, processor
 from tests.bench.peers.install import install, versions
 from tests.bench.peers.measures import MEASURES, Measure
 from tests.bench.peers.peer import PEERS, Peer
@@ -60,13 +60,6 @@ def _measure(measure: Measure, peer: Peer, url: str, found: dict[tuple[str, str,
     for name, figure in measure.take(peer, url).items():
         found.setdefault((name, measure.unit, peer.name), []).append(round(figure, 2))
         click.echo(f"{name:42} {peer.name:16} {figure:12,.2f} {measure.unit}")
-
-
-def processor() -> str:
-    """Return the name of this machine's processor."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

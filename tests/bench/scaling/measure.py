@@ -15,8 +15,7 @@ import click
 from rowcall.local_postgres.server import open_server
 from rowcall_migrations.migrate import migrate
 from tests.bench import costs
-from tests.bench.measures import Bench
-from tests.bench.peers.__main__ import processor
+from tests.bench.measures import Bench, processor
 from tests.bench.scaling import sessions, statements, workers
 from tests.bench.scaling.usage import Usage
 from tests.support.processes import ROOT
