@@ -5412,10 +5412,11 @@ UPDATE rowcall.queues SET max_running = :'max_running', updated_at = now() WHERE
 ROLLBACK;
 
 -- rowcall.queue.retention.archive: MAKE_MONTHS
--- Makes the months in which these runs were created, if they are missing.
+-- Makes the months in which these runs were created, if they are missing.  The lock is that of the INSERT which follows:
+-- it waits for a session that is dropping a month, before the look.
 \set due '{"1"}'
 BEGIN;
-SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off; LOCK TABLE rowcall.archived_runs IN ROW EXCLUSIVE MODE;
 SELECT rowcall.make_archive_month(month) FROM (
     SELECT DISTINCT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month FROM rowcall.job_runs
     WHERE id = ANY(:'due'::bigint[]) AND isfinite(created_at)
@@ -5424,9 +5425,10 @@ WHERE to_regclass('rowcall.archived_runs_' || to_char(month, 'YYYY_MM')) IS NULL
 ROLLBACK;
 
 -- rowcall.queue.retention.archive: MONTHS
--- The partitions, from PostgreSQL's catalogue; the number of rows is the planner's estimate.
+-- The partitions, from PostgreSQL's catalogue; the number of rows is the planner's estimate, which is NULL until
+-- the first ANALYZE.
 BEGIN;
-SELECT to_date(right(child.relname, 7), 'YYYY_MM') AS month, greatest(child.reltuples, 0)::bigint AS runs,
+SELECT to_date(right(child.relname, 7), 'YYYY_MM') AS month, nullif(child.reltuples, -1)::bigint AS runs,
     pg_total_relation_size(child.oid) AS bytes
 FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
 WHERE inhparent = 'rowcall.archived_runs'::regclass AND child.relname LIKE 'archived\_runs\_____\___'
@@ -5438,7 +5440,7 @@ ROLLBACK;
 \set keep '24'
 BEGIN;
 SELECT month FROM (
-SELECT to_date(right(child.relname, 7), 'YYYY_MM') AS month, greatest(child.reltuples, 0)::bigint AS runs,
+SELECT to_date(right(child.relname, 7), 'YYYY_MM') AS month, nullif(child.reltuples, -1)::bigint AS runs,
     pg_total_relation_size(child.oid) AS bytes
 FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
 WHERE inhparent = 'rowcall.archived_runs'::regclass AND child.relname LIKE 'archived\_runs\_____\___'
@@ -5888,18 +5890,21 @@ ROLLBACK;
 
 -- rowcall.queue.retention.erase: ERASE
 -- Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
--- Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
--- cloned the run, but not the payload.  In the archive, a run loses the same columns, its attempts and its log.  An
--- operation whose filter has a payload that matches such a run loses this part of its filter.  Without it, the filter
--- would match other runs, so the operation ends.
+-- Locked runs are skipped, and so are runs that another transaction has changed since this statement began: it cannot
+-- see what pruning has just archived.  A trigger deletes the lines that the runs logged.  The audit log keeps who
+-- enqueued or cloned the run, but not the payload.  In the archive, a run loses the same columns, its attempts and its
+-- log.  An operation whose filter has a payload that matches such a run loses this part of its filter.  Without it, the
+-- filter would match other runs, so the operation ends.
 \set run_ids '{"1"}'
 \set who 'cli:me'
 \set request_id 'request-1'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
-WITH finished AS MATERIALIZED (
-    SELECT id FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND finished_at IS NOT NULL
-    FOR UPDATE SKIP LOCKED
+WITH seen AS MATERIALIZED (
+    SELECT id, updated_at FROM rowcall.job_runs WHERE id = ANY(:'run_ids'::bigint[]) AND finished_at IS NOT NULL
+), finished AS MATERIALIZED (
+    SELECT run.id FROM seen JOIN rowcall.job_runs AS run ON run.id = seen.id AND run.updated_at = seen.updated_at
+    FOR UPDATE OF run SKIP LOCKED
 ), archived AS MATERIALIZED (
     SELECT id, payload FROM rowcall.archived_runs WHERE id = ANY(:'run_ids'::bigint[]) FOR UPDATE SKIP LOCKED
 ), erased_archived AS (
@@ -5937,6 +5942,16 @@ WITH finished AS MATERIALIZED (
     SELECT :'who', 'erase', 'run', id, :'request_id' FROM all_finished ORDER BY id
 )
 SELECT id FROM erased UNION SELECT id FROM erased_archived ORDER BY id;
+ROLLBACK;
+
+-- rowcall.queue.retention.export: SINCE
+-- When the first of these runs was archived.  If the month is dropped, and made again for runs that are pruned later,
+-- this is another time, so that their file does not replace that of the first ones.
+\set month '2026-03-01'
+BEGIN;
+SELECT to_char(min(archived_at) AT TIME ZONE 'UTC', 'YYYYMMDD"T"HH24MISSUS') AS since FROM rowcall.archived_runs
+WHERE created_at >= :'month'::date::timestamp AT TIME ZONE 'UTC'
+    AND created_at < (:'month'::date + interval '1 month') AT TIME ZONE 'UTC';
 ROLLBACK;
 
 -- rowcall.queue.retention.export: EXPORT
@@ -6049,7 +6064,7 @@ WITH pruned AS MATERIALIZED (
         SELECT coalesce(jsonb_agg(to_jsonb(logged) ORDER BY logged.line_no), '[]')
         FROM rowcall.run_logs AS logged WHERE logged.run_id = run.id
     )
-    FROM rowcall.job_runs AS run WHERE id = ANY(ARRAY(SELECT id FROM pruned)) AND pruned_at IS NULL
+    FROM rowcall.job_runs AS run WHERE id = ANY(ARRAY(SELECT id FROM pruned))
     ON CONFLICT (id, created_at) DO NOTHING
     RETURNING 1
 ), deleted AS (

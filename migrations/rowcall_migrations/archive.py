@@ -22,7 +22,8 @@ CREATE INDEX archived_runs_idempotency_key ON rowcall.archived_runs (idempotency
 
 # Runs with the owner's rights, because only the owner of a table can attach a partition or drop one, and a worker has
 # no such right.  The name is made from a date, and nothing else of the caller's reaches the statement.  ATTACH, unlike
-# CREATE ... PARTITION OF, takes no lock that readers of other months wait for.
+# CREATE ... PARTITION OF, takes no lock that readers of other months wait for.  The lock is ATTACH's, taken before the
+# look, because another session may be making or dropping the same month.
 MAKE_MONTH = """
 CREATE FUNCTION rowcall.make_archive_month(of date) RETURNS void LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
@@ -30,7 +31,11 @@ DECLARE
     first timestamptz := date_trunc('month', of::timestamptz);
     name text := 'archived_runs_' || to_char(first, 'YYYY_MM');
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('rowcall.archive', 0));
+    IF of IS NULL OR of NOT BETWEEN '1900-01-01' AND '9999-12-31' THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+            MESSAGE = 'no month of the archive can contain ' || coalesce(of::text, 'NULL');
+    END IF;
+    LOCK TABLE rowcall.archived_runs IN SHARE UPDATE EXCLUSIVE MODE;
     IF to_regclass(format('rowcall.%I', name)) IS NULL THEN
         EXECUTE format('CREATE TABLE rowcall.%I (LIKE rowcall.archived_runs INCLUDING ALL)', name);
         EXECUTE format('ALTER TABLE rowcall.archived_runs ATTACH PARTITION rowcall.%I FOR VALUES FROM (%L) TO (%L)',

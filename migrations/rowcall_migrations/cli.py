@@ -68,8 +68,8 @@ def migrate_command(target: str, sql: bool, start: str | None, grants: bool, rol
         elif target != "head" and _goes_back(target):
             _warn_of_unknown_runs(target)
             _confirm(
-                f"this deletes the data that only schemas newer than {target} store, such as the logs of runs, and the"
-                " idempotency keys of requests that got an existing run",
+                f"this deletes the data that only schemas newer than {target} store, such as the logs of runs, the"
+                " archive table with all archived runs, and the idempotency keys of requests that got an existing run",
                 yes,
             )
         for line in _migrate(target):

@@ -62,10 +62,10 @@ def test_months_are_listed_exported_and_dropped(environment: dict[str, str], tmp
     assert (month["month"], month["bytes"] > 0) == ("2020-05", True)
     assert "2020-05" in rowcall(environment, "archive", "list").stdout
     told = json.loads(rowcall(environment, "archive", "export", "2020-05", "--json").stdout)
-    assert (told["runs"], told["path"]) == (1, str(tmp_path / "archive/2020/05/runs-2020-05.csv.gz"))
+    assert (told["runs"], Path(told["path"]).parent) == (1, tmp_path / "archive/2020/05")
     assert f"\n{run_id},".encode() in gzip.decompress(Path(told["path"]).read_bytes())
     elsewhere = rowcall(environment, "archive", "export", "2020-05", "--to", str(tmp_path / "there")).stdout
-    assert elsewhere.startswith(f"1 run of 2020-05 is in {tmp_path}/there/2020/05/runs-2020-05.csv.gz (")
+    assert elsewhere.startswith(f"1 run of 2020-05 is in {tmp_path}/there/2020/05/runs-2020-05-2")
     refused = rowcall(environment, "archive", "drop", "2020-05")
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
     assert rowcall(environment, "archive", "drop", "2020-05", "--yes").stdout == "2020-05 is dropped, with 1 run\n"

@@ -70,7 +70,7 @@ def test_a_dry_run_counts_and_changes_nothing(environment: dict[str, str]) -> No
     told = rowcall(environment, "prune", "--dry-run", "--archive").stdout
     assert told == (
         "nothing was changed; without --dry-run: runs deleted 2, reduced to their keys 1,"
-        " archived 0; occurrences deleted 0; keys expired 1\n"
+        " archived 3; occurrences deleted 0; keys expired 1\n"
     )
     assert left(environment) == runs
     assert sql(environment, "SELECT * FROM rowcall.audit_log") == []

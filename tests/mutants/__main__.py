@@ -49,6 +49,7 @@ SENTENCES = (
     ),
     f"{FOLDER}operations/test_batches.py",
     f"{FOLDER}operations/test_steering.py",
+    f"{FOLDER}races/test_archive.py",
     f"{FOLDER}races/test_enqueue.py",
     f"{FOLDER}races/test_keys.py",
     f"{FOLDER}races/test_remembered_keys.py",

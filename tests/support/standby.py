@@ -99,6 +99,7 @@ class StandbyServer:
     def promote(self) -> None:
         """Let it become a leader of its own."""
         self.run("SELECT pg_promote()")
+        wait_until(lambda: self.run("SELECT NOT pg_is_in_recovery()"), "it is promoted")
 
     def run(self, statement: str) -> object:
         """Run a statement on it, and return its first value."""
@@ -131,6 +132,10 @@ class Leader:
                 yield made
             finally:
                 made.kill()
+
+    def succeeded_by(self, promoted: StandbyServer) -> Leader:
+        """Return a standby that was promoted as the new leader."""
+        return Leader(self._folder, promoted.url)
 
     def run(self, statement: str, parameters: Mapping[str, object] | None = None) -> object:
         """Run a statement, and return its first value."""

@@ -39,7 +39,7 @@ BACK_SECONDS = MOST_SECONDS / 2
 
 NOT_YET = "it has not been checked for long enough yet"
 GONE = "it cannot be reached"
-NO_RIGHT = "its role may not execute pg_control_system()"
+NO_RIGHT = "its role may not execute pg_control_system() and pg_control_checkpoint()"
 
 
 class StandbyUnfit(Exception):
@@ -58,7 +58,8 @@ class Standby:
             open_pool(to, 1, ANSWER_SECONDS, ANSWER_SECONDS, asks=False) for to in (leader_url, url)
         )
         self._positions = Positions()
-        self._database: str | None = None
+        self._database: tuple[str, int] | None = None
+        self._is_suspect = False
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_lost = False
@@ -84,7 +85,7 @@ class Standby:
     def suspect(self, error: Exception) -> None:
         """Use the leader until the next look, if this error of a request means that the standby is gone."""
         if isinstance(error, DatabaseUnreachable) and not isinstance(error, DatabaseUnavailable):
-            self.away = GONE
+            self.away, self._is_suspect = GONE, True
 
     def look(self) -> None:
         """Ask the leader for its position, and decide whether the standby can answer."""
@@ -111,7 +112,7 @@ class Standby:
     def _look_at_leader(self, connection: InternalConnection) -> None:
         asked_at = elapsed()
         found = leader_position(connection)
-        self._database = found["database"]
+        self._database = found["database"], found["timeline"]
         is_idle = self._positions.last == found["position"]
         self._positions.note(asked_at, found["position"])
         if is_idle and self.age > LATE_SECONDS:
@@ -121,9 +122,12 @@ class Standby:
         """Return why the standby cannot answer now; None if it can."""
         if self._database is None:  # the leader has not answered yet
             return NOT_YET
+        if self._is_suspect:
+            self._looks.dispose()  # a connection that was opened before may work where a new one does not
         try:
             with database.each_alone(self._looks) as connection:
                 _, self.age = self._checked(connection)
+            self._is_suspect = False
         except StandbyUnfit as error:
             return str(error)
         if isinf(self.age) and self._positions.have_just_begun:
@@ -137,11 +141,13 @@ class Standby:
         Each connection is checked, because the URL may lead to several servers, and a standby may be promoted.
         """
         found = standby_position(connection)
-        if found["in_recovery"] and found["database"] == self._database:
+        if found["in_recovery"] and (found["database"], found["timeline"]) == self._database:
             return found["position"], self._positions.age_of(found["position"])
         connection.close()  # the next one may lead to another server
         if not found["in_recovery"]:
             raise StandbyUnfit("the server is not a standby: it was promoted, or ROWCALL_READ_URL is wrong")
+        if self._database and found["database"] == self._database[0]:
+            raise StandbyUnfit("it has not followed the leader to its timeline yet")
         raise StandbyUnfit("it is a standby of another database than the leader's")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from rowcall.job_types.backoff import fixed
 from rowcall.job_types.declaration import NAME, JobType
@@ -56,6 +58,14 @@ class PruneRuns(Schema):
     export_archive = fields.String(load_default=None, allow_none=True, validate=validate.OneOf(["csv", "parquet"]))
     keep_occurrences_days = _days(90)
     batch = _batch()
+
+    @validates_schema
+    def _months_are_of_the_table(self, data: dict[str, Any], **_: object) -> None:
+        for name in ("keep_archive_months", "export_archive"):
+            if data.get(name) is not None and data.get("archive") != "table":
+                raise ValidationError(f'Is only for archive = "table"; archive is {data.get("archive")!r}.', name)
+        if data.get("export_archive") is not None and data.get("keep_archive_months") is None:
+            raise ValidationError("Needs keep_archive_months, after which months are exported.", "export_archive")
 
 
 class ExpireKeys(Schema):

@@ -15,7 +15,7 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.database.pool import open_pool
 from rowcall.base.database.wal import leader_position
-from rowcall.base.errors import DatabaseUnavailable
+from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable
 from rowcall_api.http.database import attach, reading, transaction
 from rowcall_api.standby.requests import STANDBY, standby_may_answer
 from rowcall_api.standby.standby import GONE, NOT_YET, Standby
@@ -187,6 +187,44 @@ def test_a_promoted_standby_does_not_answer(ahead: Leader) -> None:
         assert asked.answered_by() == "leader"
         asked.standby.look()
         assert "not a standby" in str(asked.standby.away)
+
+
+def test_a_standby_that_stays_with_a_former_leader_does_not_answer_and_one_of_the_new_leader_does(
+    ahead: Leader, behind: StandbyServer
+) -> None:
+    with ahead.standby() as promoted:
+        promoted.promote()
+        # The former leader writes more than the new one, so positions alone would call its standby young.
+        ahead.run("SELECT pg_switch_wal()")
+        ahead.run("UPDATE rowcall.schedule_ticks SET ticked_at = now()")
+        behind.catch_up()
+        with application(promoted.url, behind.url) as asked:
+            assert (answers(asked), asked.answered_by()) == (False, "leader")
+            assert asked.standby.away == "it has not followed the leader to its timeline yet"
+        follower = ahead.succeeded_by(promoted)
+        with follower.standby() as following, application(promoted.url, following.url) as asked:
+            wait_until(lambda: answers(asked), "the new leader's standby answers")
+            assert asked.answered_by() == "standby"
+
+
+def test_after_a_request_has_found_the_standby_gone_a_look_opens_a_new_connection(
+    asked: Application, behind: StandbyServer
+) -> None:
+    before = sessions(behind)
+    asked.standby.suspect(DatabaseUnreachable("no answer"))
+    assert asked.standby.away == GONE
+    wait_until(lambda: answers(asked), "the standby answers")
+    assert sessions(behind) - before
+
+
+def sessions(server: StandbyServer) -> set[int]:
+    """Return the processes of the clients that are connected."""
+    with database.internal_transaction(server.url) as connection:
+        rows = fetch_all(
+            connection,
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        )
+    return {row["pid"] for row in rows}
 
 
 def test_a_url_that_leads_to_the_leader_or_nowhere_does_no_harm(ahead: Leader) -> None:

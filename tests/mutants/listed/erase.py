@@ -17,7 +17,8 @@ ERASE = [
         "ERASE",
         ("runs that have not finished are erased", " AND finished_at IS NOT NULL", ""),
         ("other runs are erased", "id = ANY(%(run_ids)s::bigint[]) AND finished_at", "finished_at"),
-        ("erasing waits for a locked run", "finished_at IS NOT NULL FOR UPDATE SKIP LOCKED", "true FOR UPDATE"),
+        ("erasing waits for a locked run", "FOR UPDATE OF run SKIP LOCKED", "FOR UPDATE OF run"),
+        ("what is archived meanwhile is said to be erased", " AND run.updated_at = seen.updated_at", ""),
         (
             "the archive keeps what is erased",
             "WHERE id = ANY(ARRAY(SELECT id FROM archived)) RETURNING",

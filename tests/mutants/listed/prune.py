@@ -107,8 +107,7 @@ PRUNE = [
         "INTO_TABLE",
         ("attempts of other runs are archived in the table", "WHERE ended.run_id = run.id", ""),
         ("lines of other runs are archived in the table", "WHERE logged.run_id = run.id", ""),
-        ("other runs are archived in the table", "WHERE id = ANY(ARRAY(SELECT id FROM pruned)) AND", "WHERE"),
-        ("bare rows are archived in the table again", " AND pruned_at IS NULL", ""),
+        ("other runs are archived in the table", "WHERE id = ANY(ARRAY(SELECT id FROM pruned))", ""),
         ("a run that is archived already is never pruned", "ON CONFLICT (id, created_at) DO NOTHING", ""),
     ),
     *at(
@@ -135,7 +134,7 @@ PRUNE = [
             "AND created_at < (%(month)s::date + interval '1 month') AT TIME ZONE 'UTC'",
             "",
         ),
-        ("an export repeats its first portion", "id > %(after_id)s AND", "id > %(after_id)s * 0 AND"),
+        ("an export leaves runs out", "ORDER BY id LIMIT", "ORDER BY id DESC LIMIT"),
     ),
     *at(
         "retention/prune.py",

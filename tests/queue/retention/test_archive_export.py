@@ -94,6 +94,17 @@ def test_a_file_has_the_runs_of_one_month_as_they_are_in_the_table(
     assert created == datetime(2020, 5, 10, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
+def test_parquet_joins_portions_to_row_groups(
+    connection: PgConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "PORTION", 1)
+    monkeypatch.setattr(export, "GROUP_RUNS", 2)
+    archived(connection, *[f"2020-05-1{day} 12:00+00" for day in range(5)])
+    path = tmp_path / export_month(Rehearsal(connection).step, Files(tmp_path), MAY, "parquet").path
+    groups = pyarrow.parquet.ParquetFile(path).metadata
+    assert [groups.row_group(number).num_rows for number in range(groups.num_row_groups)] == [2, 2, 1]
+
+
 def test_attempts_and_lines_are_json(connection: PgConnection, tmp_path: Path) -> None:
     run_id = run_in(connection, Status.DEAD, **dict.fromkeys(("created_at", "finished_at"), "'2020-05-10 12:00+00'"))[
         "id"
@@ -117,10 +128,27 @@ def test_housekeeping_exports_a_month_before_it_drops_it(
     [run_id] = archived(connection, "2020-05-10 12:00+00")
     counts = policy(connection, Files(tmp_path), keep_archive_months=12, export_archive=form)
     assert counts["months_dropped"] == 1
-    path = tmp_path / "2020" / "05" / f"runs-2020-05.{suffix}"
+    [path] = tmp_path.rglob(f"2020/05/runs-2020-05-*.{suffix}")
     rows = read_csv(path) if form == "csv" else read_parquet(path)
     assert [int(row["id"]) for row in rows] == [run_id]
     assert archive.months(connection) == []
+
+
+def test_a_month_that_is_made_again_gets_a_file_of_its_own(connection: PgConnection, tmp_path: Path) -> None:
+    first = archived(connection, "2020-05-10 12:00+00")
+    files = Files(tmp_path)
+    fetch_all(connection, "UPDATE rowcall.archived_runs SET archived_at = archived_at - interval '1 second'")
+    policy(connection, files, keep_archive_months=12, export_archive="csv")
+    second = archived(connection, "2020-05-11 12:00+00")
+    policy(connection, files, keep_archive_months=12, export_archive="csv")
+    exported = [int(row["id"]) for path in sorted(tmp_path.rglob("*.csv.gz")) for row in read_csv(path)]
+    assert sorted(exported) == [*first, *second]
+
+
+def test_an_export_that_is_repeated_replaces_its_file(connection: PgConnection, tmp_path: Path) -> None:
+    archived(connection, "2020-05-10 12:00+00")
+    paths = {export_month(Rehearsal(connection).step, Files(tmp_path), MAY, "csv").path for _ in range(2)}
+    assert len(paths) == 1
 
 
 class FullDisk(Files):

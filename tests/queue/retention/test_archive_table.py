@@ -63,11 +63,18 @@ def test_a_pruned_run_is_read_as_before_with_its_attempts_and_its_log(connection
         f""" ({run_id}, 2, 2, 'give up', 'b', NULL), ({run_id}, 1, 1, 'fail', 'a', '{{"rss": 1}}')""",
     )
     insert_lines(connection, run_id, [1, 2, 3])
+    other = ended(connection, Status.DEAD, "1 year")["id"]
+    fetch_all(
+        connection,
+        f"INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker)"
+        f" VALUES ({other}, 1, 1, 'fail', 'other')",
+    )
+    insert_lines(connection, other, [1], "other ")
     run, attempts = queue.get_run(connection, run_id), queue.attempts_of(connection, run_id)
     log, missing = queue.log_end(connection, run_id, 2), queue.left_out(connection, run_id)
     pages = [queue.attempts_page(connection, run_id, beyond, 1) for beyond in (0, 1)]
     counts = to_table(connection)
-    assert (counts["deleted"], counts["made_bare"], counts["archived"]) == (1, 0, 1)
+    assert (counts["deleted"], counts["made_bare"], counts["archived"]) == (2, 0, 2)
     assert left(connection) == []
     assert queue.get_run(connection, run_id) == {**run, "archived": True}
     assert queue.attempts_of(connection, run_id) == attempts

@@ -18,7 +18,8 @@ SELECT at - CASE
         WHEN mod(at, pg_size_bytes(current_setting('wal_segment_size'))) = 40 THEN 40
         WHEN mod(at, current_setting('wal_block_size')::integer) = 24 THEN 24
         ELSE 0
-    END AS position, {DATABASE} AS database
+    END AS position, {DATABASE} AS database,
+    CAST(CAST('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS bit(32)) AS integer) AS timeline
 FROM CAST(pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS bigint) AS at
 """
 
@@ -26,8 +27,12 @@ FROM CAST(pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS bigint) AS at
 # replay it.  A transaction with a number of its own makes the leader write all of that out when it ends.
 WRITE_OUT = "SELECT pg_current_xact_id()"
 
+# A standby that has not followed its leader to a new timeline goes on with a history that the new leader does not have.
+# Without the rights of pg_read_all_stats, received_tli is NULL; then only the last restart point tells the timeline.
 STANDBY = f"""
 SELECT pg_is_in_recovery() AS in_recovery, {DATABASE} AS database,
+    greatest((SELECT timeline_id FROM pg_control_checkpoint()), (SELECT received_tli FROM pg_stat_wal_receiver))
+        AS timeline,
     CAST(pg_last_wal_replay_lsn() - '0/0'::pg_lsn AS bigint) AS position,
     extract(epoch FROM now() - pg_last_xact_replay_timestamp()) AS seconds_since_replay
 """
@@ -37,7 +42,7 @@ UNREACHABLE = LARGEST_ID
 
 
 def leader_position(connection: Connection) -> Row:
-    """Return the position up to which this leader has written, and which database it is."""
+    """Return the position up to which this leader has written, its timeline, and which database it is."""
     found = fetch_one(connection, LEADER)
     assert found is not None
     return found

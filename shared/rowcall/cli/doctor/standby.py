@@ -54,6 +54,14 @@ def _finding(connection: PgConnection, written: Row, schema: Schema | None) -> F
             "ROWCALL_READ_URL leads to a standby of another database than DATABASE_URL: correct one of them;"
             f" {SO_LEADER}",
         )
+    if found["timeline"] != written["timeline"]:
+        return Finding(
+            "standby",
+            False,
+            f"the standby is on timeline {found['timeline']} and the leader on {written['timeline']}: after a failover,"
+            " either it has had no restart point yet (wait for checkpoint_timeout, or grant pg_read_all_stats to the"
+            f" role), or it follows the former leader: see its primary_conninfo; {SO_LEADER}",
+        )
     behind = _left_to_replay(connection, written["position"])
     if behind:
         migration = "" if schema_of(connection) == schema else ", among them the last migration"

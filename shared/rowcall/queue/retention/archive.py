@@ -11,8 +11,8 @@ from rowcall.base.database import Connection, Row, all_or_nothing, fetch_all, fe
 from rowcall.base.errors import ArchiveBusy, MonthNotArchived
 from rowcall.queue.fragments import BY_INDEX, RUN_COLUMNS
 
-# A part of the statement that prunes: it reads the runs, attempts and lines as they were before.  Bare rows are left
-# out, because they were archived when they lost their details.  After a restore, a run may already be in the archive.
+# A part of the statement that prunes: it reads the runs, attempts and lines as they were before.  After
+# a restore, a run may already be in the archive.
 INTO_TABLE = f"""
     INSERT INTO rowcall.archived_runs ({RUN_COLUMNS}, attempts_ended, log)
     SELECT {RUN_COLUMNS}, (
@@ -22,11 +22,12 @@ INTO_TABLE = f"""
         SELECT coalesce(jsonb_agg(to_jsonb(logged) ORDER BY logged.line_no), '[]')
         FROM rowcall.run_logs AS logged WHERE logged.run_id = run.id
     )
-    FROM rowcall.job_runs AS run WHERE id = ANY(ARRAY(SELECT id FROM pruned)) AND pruned_at IS NULL
+    FROM rowcall.job_runs AS run WHERE id = ANY(ARRAY(SELECT id FROM pruned))
     ON CONFLICT (id, created_at) DO NOTHING"""
 
-# Makes the months in which these runs were created, if they are missing.
-MAKE_MONTHS = f"""{BY_INDEX}
+# Makes the months in which these runs were created, if they are missing.  The lock is that of the INSERT which follows:
+# it waits for a session that is dropping a month, before the look.
+MAKE_MONTHS = f"""{BY_INDEX} LOCK TABLE rowcall.archived_runs IN ROW EXCLUSIVE MODE;
 SELECT rowcall.make_archive_month(month) FROM (
     SELECT DISTINCT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month FROM rowcall.job_runs
     WHERE id = ANY(%(due)s::bigint[]) AND isfinite(created_at)
@@ -34,9 +35,10 @@ SELECT rowcall.make_archive_month(month) FROM (
 WHERE to_regclass('rowcall.archived_runs_' || to_char(month, 'YYYY_MM')) IS NULL
 """
 
-# The partitions, from PostgreSQL's catalogue; the number of rows is the planner's estimate.
+# The partitions, from PostgreSQL's catalogue; the number of rows is the planner's estimate, which is NULL until
+# the first ANALYZE.
 MONTHS = """
-SELECT to_date(right(child.relname, 7), 'YYYY_MM') AS month, greatest(child.reltuples, 0)::bigint AS runs,
+SELECT to_date(right(child.relname, 7), 'YYYY_MM') AS month, nullif(child.reltuples, -1)::bigint AS runs,
     pg_total_relation_size(child.oid) AS bytes
 FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
 WHERE inhparent = 'rowcall.archived_runs'::regclass AND child.relname LIKE 'archived\\_runs\\_____\\___'
@@ -58,7 +60,7 @@ def make_months(connection: Connection, run_ids: Sequence[int]) -> None:
 
 
 def months(connection: Connection) -> list[Row]:
-    """Return the months in the archive, the oldest first: `month` (its first day), about how many runs, and bytes."""
+    """Return the months in the archive, the oldest first: `month` (its first day), `runs` (about) and `bytes`."""
     return fetch_all(connection, MONTHS, {})
 
 

@@ -23,14 +23,17 @@ SELECT DISTINCT id, created_at, finished_at {FROM_ALL_RUNS} WHERE id = ANY(%(run
 """
 
 # Status, times, keys and fingerprints stay, so that a late request with the same key does not run a second time.
-# Locked runs are skipped.  A trigger deletes the lines that the runs logged.  The audit log keeps who enqueued or
-# cloned the run, but not the payload.  In the archive, a run loses the same columns, its attempts and its log.  An
-# operation whose filter has a payload that matches such a run loses this part of its filter.  Without it, the filter
-# would match other runs, so the operation ends.
+# Locked runs are skipped, and so are runs that another transaction has changed since this statement began: it cannot
+# see what pruning has just archived.  A trigger deletes the lines that the runs logged.  The audit log keeps who
+# enqueued or cloned the run, but not the payload.  In the archive, a run loses the same columns, its attempts and its
+# log.  An operation whose filter has a payload that matches such a run loses this part of its filter.  Without it, the
+# filter would match other runs, so the operation ends.
 ERASE = f"""{BY_INDEX}
-WITH finished AS MATERIALIZED (
-    SELECT id FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL
-    FOR UPDATE SKIP LOCKED
+WITH seen AS MATERIALIZED (
+    SELECT id, updated_at FROM rowcall.job_runs WHERE id = ANY(%(run_ids)s::bigint[]) AND finished_at IS NOT NULL
+), finished AS MATERIALIZED (
+    SELECT run.id FROM seen JOIN rowcall.job_runs AS run ON run.id = seen.id AND run.updated_at = seen.updated_at
+    FOR UPDATE OF run SKIP LOCKED
 ), archived AS MATERIALIZED (
     SELECT id, payload FROM rowcall.archived_runs WHERE id = ANY(%(run_ids)s::bigint[]) FOR UPDATE SKIP LOCKED
 ), erased_archived AS (

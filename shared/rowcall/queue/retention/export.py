@@ -10,13 +10,16 @@ from contextlib import AbstractContextManager
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from rowcall.base.database import PgConnection, Row, fetch_all
+from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
 from rowcall.base.errors import ParquetMissing
 from rowcall.base.files import Files
 from rowcall.queue.fragments import IN_ORDER
 
-# How many runs are in memory at a time.
-PORTION = 2_000
+# How many runs are read at a time; each can have a log and attempts of a megabyte.
+PORTION = 100
+
+# How large a row group of Parquet may become in memory.
+GROUP_RUNS, GROUP_CHARACTERS = 10_000, 32 * 1024 * 1024
 
 # The form of a column: how it is read, and its type in Parquet.
 TEXT, INTEGER, TIME, JSON = "text", "int64", "timestamp", "json"
@@ -33,6 +36,14 @@ FORMS: Mapping[str, str] = {
 
 # JSON as PostgreSQL writes it, so that no number is rounded.
 _SELECTED = ", ".join(f"{name}::text AS {name}" if form == JSON else name for name, form in FORMS.items())
+
+# When the first of these runs was archived.  If the month is dropped, and made again for runs that are pruned later,
+# this is another time, so that their file does not replace that of the first ones.
+SINCE = """
+SELECT to_char(min(archived_at) AT TIME ZONE 'UTC', 'YYYYMMDD"T"HH24MISSUS') AS since FROM rowcall.archived_runs
+WHERE created_at >= %(month)s::date::timestamp AT TIME ZONE 'UTC'
+    AND created_at < (%(month)s::date + interval '1 month') AT TIME ZONE 'UTC'
+"""
 
 # One partition, in the order of its primary key.
 EXPORT = f"""{IN_ORDER}
@@ -58,7 +69,7 @@ def export_month(
 ) -> Exported:
     """Write a month of the archive table to a file; each portion is read in a short transaction.
 
-    A repeated export replaces the file.
+    A repeated export replaces the file, but not that of runs of this month that were dropped before.
     """
     suffix, form = FORMATS[format_name]
     runs = 0
@@ -75,7 +86,9 @@ def export_month(
         with step() as connection:
             return fetch_all(connection, EXPORT, {"month": month, "after_id": after_id, "portion": PORTION})
 
-    written = files.write(f"{month:%Y/%m}/runs-{month:%Y-%m}.{suffix}", form(portions()))
+    with step() as connection:
+        since = fetch_value(connection, SINCE, {"month": month})
+    written = files.write(f"{month:%Y/%m}/runs-{month:%Y-%m}-{since}.{suffix}", form(portions()))
     return Exported(written.path, runs, written.size)
 
 
@@ -94,7 +107,7 @@ def as_csv(read: Portions) -> Iterator[bytes]:
 
 
 def as_parquet(read: Portions) -> Iterator[bytes]:
-    """Write the runs as Parquet, a row group for each portion; JSON is text."""
+    """Write the runs as Parquet; JSON is text."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -105,10 +118,24 @@ def as_parquet(read: Portions) -> Iterator[bytes]:
     schema = pyarrow.schema([(name, types[form]) for name, form in FORMS.items()])
     pieces = _Pieces()
     with pyarrow.parquet.ParquetWriter(pieces, schema, compression="zstd") as writer:
-        for rows in read:
+        for rows in _groups(read):
             writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
             yield pieces.taken()
     yield pieces.taken()
+
+
+def _groups(read: Portions) -> Iterator[list[Row]]:
+    """Join portions, because small row groups make Parquet files large and slow."""
+    group: list[Row] = []
+    characters = 0
+    for rows in read:
+        group += rows
+        characters += sum(len(value) for row in rows for value in row.values() if isinstance(value, str))
+        if len(group) >= GROUP_RUNS or characters >= GROUP_CHARACTERS:
+            yield group
+            group, characters = [], 0
+    if group:
+        yield group
 
 
 class _Pieces(io.RawIOBase):

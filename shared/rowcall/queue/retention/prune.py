@@ -219,9 +219,10 @@ def prune_page(connection: Connection, page: Page, to_table: bool = False) -> di
     return counts
 
 
-def would_prune(page: Page) -> dict[str, int]:
-    """Return what `prune_page` would return if nothing had changed."""
-    return {"deleted": len(page.due) - page.stay, "made_bare": page.stay}
+def would_prune(page: Page, archives: bool) -> dict[str, int]:
+    """Return what pruning would count if nothing had changed."""
+    archived = len(page.due) if archives else 0
+    return {"deleted": len(page.due) - page.stay, "made_bare": page.stay, "archived": archived}
 
 
 def delete_occurrences(connection: Connection, days: float, batch: int) -> int:

@@ -166,7 +166,11 @@ class _Walk:
 
     def _prune(self, connection: PgConnection, page: Page, in_files: int = 0) -> dict[str, int]:
         options = self._options
-        pruned = prune.would_prune(page) if options.dry else prune.prune_page(connection, page, options.to_table)
+        pruned = (
+            prune.would_prune(page, archives=options.to_table or options.archive is not None)
+            if options.dry
+            else prune.prune_page(connection, page, options.to_table)
+        )
         return self._counted(connection, page.last, {"looked_at": page.looked_at, "archived": in_files, **pruned})
 
     def _counted(self, connection: PgConnection, after: Place, more: Mapping[str, int]) -> dict[str, int]:
