@@ -21,8 +21,8 @@ from tests.support.terminal import on_terminal
         (
             ["migrate", "--to", "0001"],
             (
-                "this deletes the data that only schemas newer than 0001 store, such as the logs of runs, and the"
-                " idempotency keys of requests that got an existing run"
+                "this deletes the data that only schemas newer than 0001 store, such as the logs of runs, the"
+                " archive table with all archived runs, and the idempotency keys of requests that got an existing run"
             ),
         ),
         (["up"], "this migrates the database test_"),

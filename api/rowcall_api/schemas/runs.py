@@ -170,9 +170,7 @@ class RunSchema(AnswerSchema):
         allow_none=True,
         metadata={"description": "When the payload, result and errors were deleted; the keys are kept."},
     )
-    archived = fields.Boolean(
-        metadata={"description": "Whether the run is in the archive table; it can only be cloned."}
-    )
+    archived = fields.Boolean(metadata={"description": "Whether it is in the archive table, and can only be cloned."})
     allowed_events = fields.List(
         fields.String(validate=validate.OneOf([*Event])),
         metadata={"description": "What an operator can do with it now."},
@@ -180,10 +178,8 @@ class RunSchema(AnswerSchema):
 
     @pre_dump
     def _with_what_is_allowed(self, run: Row, **_: Any) -> Row:
-        if "pruned_at" not in run:
-            return run
         told = {"archived": False, **run}
-        return {**told, "allowed_events": allowed_events(told)}
+        return {**told, "allowed_events": allowed_events(told)} if "pruned_at" in run else run
 
 
 class PartialRunSchema(RunSchema):

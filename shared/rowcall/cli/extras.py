@@ -55,6 +55,7 @@ PACKAGES = frozenset(
         "gunicorn",
         "jinja2",
         "prometheus_client",
+        "pyarrow",
         "rich",
         "ruamel",
         "webargs",

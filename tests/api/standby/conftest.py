@@ -11,6 +11,7 @@ from rowcall.base import logs
 from rowcall_api.app import create_app
 from rowcall_migrations.grants import as_grants
 from tests.api.conftest import Call, told
+from tests.api.standby.application import Application, answers, application
 from tests.support.connections import disconnect
 from tests.support.processes import wait_until
 from tests.support.psql import psql
@@ -64,3 +65,11 @@ def state(call: Call) -> str:
     answer = call("GET", "/readyz")
     assert answer.status_code == 200
     return str(told(answer)["standby"])
+
+
+@pytest.fixture
+def asked(ahead: Leader, behind: StandbyServer) -> Iterator[Application]:
+    """Yield an application whose standby answers."""
+    with application(ahead.url, behind.url) as made:
+        wait_until(lambda: answers(made), "the standby answers")
+        yield made

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
-import flask
 import pytest
 from sqlalchemy.pool import QueuePool
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all, fetch_value
-from rowcall.base.database.pool import open_pool
 from rowcall.base.database.wal import leader_position
-from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable
-from rowcall_api.http.database import attach, reading, transaction
-from rowcall_api.standby.requests import STANDBY, standby_may_answer
-from rowcall_api.standby.standby import GONE, NOT_YET, Standby
+from rowcall.base.errors import DatabaseUnavailable
+from rowcall_api.http.database import reading
+from rowcall_api.standby.standby import GONE, NOT_YET
+from tests.api.standby.application import READ, Application, answers, application
 from tests.support.logged import logged
 from tests.support.processes import wait_until
 from tests.support.standby import Leader, StandbyServer
 
-READ = "SELECT pg_is_in_recovery() AS standbys, count(*) FROM rowcall.job_runs"
 SLOW_ON_A_STANDBY = "SELECT pg_sleep(CASE WHEN pg_is_in_recovery() THEN 3600 ELSE 0 END)"
 RUNS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
@@ -33,60 +29,6 @@ FILE_BYTES = 16 * 2**20
 
 # Replay waits for nobody who reads this table, and cancels who does.
 CONFLICT = "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE"
-
-
-class Application:
-    """An application with one view, whose standby looks when the test says so."""
-
-    def __init__(self, leader_url: str, standby_url: str) -> None:
-        self.app = flask.Flask("tests")
-        self.pool = open_pool(leader_url, 2)
-        attach(self.app, self.pool)
-        self.standby = self.app.extensions[STANDBY] = Standby(leader_url, standby_url, 2)
-
-    def answered_by(self, work: Callable[[PgConnection], object] = lambda _: None) -> str:
-        """Make a request that reads and then does this in the same transaction; return which server answered."""
-
-        @standby_may_answer
-        def view() -> str:
-            with transaction() as connection:
-                [row] = fetch_all(connection, READ)
-                work(connection)
-            return "standby" if row["standbys"] else "leader"
-
-        with self.app.test_request_context():
-            return view()
-
-    @contextmanager
-    def request(self, work: Callable[[PgConnection], object]) -> Iterator[list[str]]:
-        """Make such a request in a thread, during the block; the list then has the server that answered."""
-        answers: list[str] = []
-        thread = threading.Thread(target=lambda: answers.append(self.answered_by(work)))
-        thread.start()
-        yield answers
-        thread.join()
-
-
-@contextmanager
-def application(leader_url: str, standby_url: str) -> Iterator[Application]:
-    made = Application(leader_url, standby_url)
-    made.standby.look()
-    yield made
-    made.pool.dispose()
-
-
-def answers(asked: Application) -> bool:
-    """Look once more, and return whether the standby answers; just now, it may have been a little behind."""
-    asked.standby.look()
-    return asked.standby.away is None
-
-
-@pytest.fixture
-def asked(ahead: Leader, behind: StandbyServer) -> Iterator[Application]:
-    """Yield an application whose standby answers."""
-    with application(ahead.url, behind.url) as made:
-        wait_until(lambda: answers(made), "the standby answers")
-        yield made
 
 
 def of_standby(lines: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
@@ -187,44 +129,6 @@ def test_a_promoted_standby_does_not_answer(ahead: Leader) -> None:
         assert asked.answered_by() == "leader"
         asked.standby.look()
         assert "not a standby" in str(asked.standby.away)
-
-
-def test_a_standby_that_stays_with_a_former_leader_does_not_answer_and_one_of_the_new_leader_does(
-    ahead: Leader, behind: StandbyServer
-) -> None:
-    with ahead.standby() as promoted:
-        promoted.promote()
-        # The former leader writes more than the new one, so positions alone would call its standby young.
-        ahead.run("SELECT pg_switch_wal()")
-        ahead.run("UPDATE rowcall.schedule_ticks SET ticked_at = now()")
-        behind.catch_up()
-        with application(promoted.url, behind.url) as asked:
-            assert (answers(asked), asked.answered_by()) == (False, "leader")
-            assert asked.standby.away == "it has not followed the leader to its timeline yet"
-        follower = ahead.succeeded_by(promoted)
-        with follower.standby() as following, application(promoted.url, following.url) as asked:
-            wait_until(lambda: answers(asked), "the new leader's standby answers")
-            assert asked.answered_by() == "standby"
-
-
-def test_after_a_request_has_found_the_standby_gone_a_look_opens_a_new_connection(
-    asked: Application, behind: StandbyServer
-) -> None:
-    before = sessions(behind)
-    asked.standby.suspect(DatabaseUnreachable("no answer"))
-    assert asked.standby.away == GONE
-    wait_until(lambda: answers(asked), "the standby answers")
-    assert sessions(behind) - before
-
-
-def sessions(server: StandbyServer) -> set[int]:
-    """Return the processes of the clients that are connected."""
-    with database.internal_transaction(server.url) as connection:
-        rows = fetch_all(
-            connection,
-            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
-        )
-    return {row["pid"] for row in rows}
 
 
 def test_a_url_that_leads_to_the_leader_or_nowhere_does_no_harm(ahead: Leader) -> None:
