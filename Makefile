@@ -60,7 +60,7 @@ screenshots: .venv/installed ## write docs/images/ from what a terminal of 100 c
 	@echo "docs/images/ is written; look at it"
 
 lock: .venv/installed ## update the locked dependencies
-	@for set in "runtime pyproject.toml --extra example" "dev pyproject.toml --extra all --extra otel --extra parquet --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \
+	@for set in "runtime pyproject.toml --extra example" "dev pyproject.toml --extra all --extra handover --extra otel --extra parquet --group dev" "build --group build"; do set -- $$set; name=$$1; shift; \
 	.venv/bin/uv pip compile "$$@" --universal --python-version 3.11 --upgrade --generate-hashes \
 	--no-emit-index-url --no-annotate --no-header --quiet --output-file requirements/$$name.lock || exit 1; done
 	@echo "requirements/*.lock are updated; run make check"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from rowcall.effects import EffectKind
-    from rowcall.job_types import Definition, exponential, fixed, quadratic
+    from rowcall.job_types import Definition, celery, exponential, fixed, quadratic
     from rowcall.queue.enqueue import enqueue, enqueue_many
     from rowcall.queue.job_type import JobType
     from rowcall_worker.handlers import (
@@ -44,6 +44,7 @@ __all__ = [
     "Run",
     "Snooze",
     "Unavailable",
+    "celery",
     "enqueue",
     "enqueue_many",
     "exponential",
@@ -65,6 +66,7 @@ _MODULES = {
     "Run": "rowcall_worker.handlers",
     "Snooze": "rowcall.base.errors",
     "Unavailable": "rowcall.base.errors",
+    "celery": "rowcall.job_types",
     "enqueue": "rowcall.queue.enqueue",
     "enqueue_many": "rowcall.queue.enqueue",
     "exponential": "rowcall.job_types",

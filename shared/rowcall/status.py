@@ -141,10 +141,11 @@ TRANSITIONS = (
     Transition(
         Event.EXPIRE,
         (Status.RUNNING,),
-        (Status.FAILED, Status.DEAD, Status.CANCELLED),
+        (Status.FAILED, Status.QUEUED, Status.DEAD, Status.CANCELLED),
         Who.SWEEP,
         "locked_until < now, lease_no as read",
-        f"{ASKED}, dead if attempts = max, else due at once; a suspect for an hour or more",
+        f"{ASKED}, dead if attempts = max, else due at once; a suspect for an hour or more; queued if it was handed"
+        " over and nobody has begun it",
     ),
     Transition(
         Event.CANCEL,

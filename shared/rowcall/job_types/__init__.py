@@ -4,5 +4,16 @@ from rowcall.job_types.backoff import exponential, fixed, quadratic
 from rowcall.job_types.catalogue import Catalogue, catalogue, load_catalogue
 from rowcall.job_types.declaration import JobType
 from rowcall.job_types.definition import Definition
+from rowcall.job_types.handover import celery
 
-__all__ = ["Catalogue", "Definition", "JobType", "catalogue", "exponential", "fixed", "load_catalogue", "quadratic"]
+__all__ = [
+    "Catalogue",
+    "Definition",
+    "JobType",
+    "catalogue",
+    "celery",
+    "exponential",
+    "fixed",
+    "load_catalogue",
+    "quadratic",
+]

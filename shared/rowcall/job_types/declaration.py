@@ -15,6 +15,7 @@ from rowcall.base.receivers import FORM as RECEIVER_FORM
 from rowcall.base.receivers import Receiver, unique
 from rowcall.job_types.backoff import Backoff, quadratic
 from rowcall.job_types.handlers import Declared, declare_handler
+from rowcall.job_types.handover import Handover
 from rowcall.job_types.payload_fields import at_values, dropped, refuse_mistaken, undeclared
 from rowcall.job_types.plain import PlainPayloads
 from rowcall.status import UNIQUE_MODES
@@ -47,6 +48,8 @@ class JobType:
 
     `on_dead` names the receivers of alerts about dead runs of the type, in place of the receivers of all alerts: email
     addresses and URLs.
+
+    With `handover`, a worker only decides when a run begins, and hands it over to the workers of another queue.
     """
 
     name: str
@@ -63,6 +66,7 @@ class JobType:
     memory_cap: int | None = None
     backoff: Backoff = field(default_factory=quadratic)
     on_dead: str | Sequence[str] | None = None
+    handover: Handover | None = None
 
     def __post_init__(self) -> None:
         self._must(
@@ -117,6 +121,21 @@ class JobType:
         if isinstance(self.on_dead, list):
             object.__setattr__(self, "on_dead", tuple(self.on_dead))  # so that a type is hashable
         self._must(_receivers(self.on_dead) is not None, "on_dead", f"{RECEIVER_FORM}, a list of these, or None")
+
+        self._must(
+            self.handover is None or isinstance(self.handover, Handover),
+            "handover",
+            'celery("shop.tasks.send"), or None to perform runs in the worker',
+        )
+        self._must(
+            not (self.handover and self.isolated),
+            "isolated",
+            "left out with handover: the processes that perform these runs are Celery's",
+        )
+
+    def claimed_seconds(self, default: float) -> float:
+        """Return the length of a claim's lease; that of a run to hand over covers its way to a consumer."""
+        return (self.lease or default) if self.handover is None else self.handover.wait
 
     def _must(self, holds: object, name: str, be: str) -> None:
         if not holds:

@@ -8,6 +8,7 @@ from rowcall.queue.cancel import ask_to_cancel, cancel, cancel_any, force_cancel
 from rowcall.queue.claims.claim import claim
 from rowcall.queue.claims.claim_limited import claim_limited
 from rowcall.queue.claims.exchange import exchange
+from rowcall.queue.claims.handover import Begun, begin, hand_over, whose
 from rowcall.queue.claims.request import Claimed, ClaimRequest, ClaimResult, Limited
 from rowcall.queue.claims.stranded import held
 from rowcall.queue.claims.suspects import Suspect, claim_suspect
@@ -41,6 +42,7 @@ from rowcall.queue.views.run_log import left_out, log_end, log_page
 __all__ = [
     "BATCH_MOST",
     "BatchRun",
+    "Begun",
     "ClaimRequest",
     "ClaimResult",
     "Claimed",
@@ -61,6 +63,7 @@ __all__ = [
     "ask_to_cancel",
     "attempts_of",
     "attempts_page",
+    "begin",
     "cancel",
     "cancel_any",
     "cancelled",
@@ -81,6 +84,7 @@ __all__ = [
     "force_cancel",
     "get_run",
     "give_up",
+    "hand_over",
     "has_queue",
     "heartbeat",
     "held",
@@ -111,5 +115,6 @@ __all__ = [
     "unlocked",
     "version_of",
     "was_erased",
+    "whose",
     "write_log",
 ]

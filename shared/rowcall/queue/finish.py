@@ -216,9 +216,13 @@ def snooze(
     forensics: str | None = None,
     pause: float = SHORTEST_SNOOZE_SECONDS,
     log: Sequence[LogLine] = (),
+    error_type: str = "Snooze",
 ) -> Status | None:
-    """End the attempt because the handler asked to wait until `until`, or for at least `pause` seconds."""
-    failure = Failure(reason, "Snooze", forensics=forensics)
+    """End the attempt because the handler asked to wait until `until`, or for at least `pause` seconds.
+
+    So does a worker whose broker has not taken the run's message; `error_type` says which.
+    """
+    failure = Failure(reason, error_type, forensics=forensics)
     return _end(connection, SNOOZE, lease, failure, log, until=until, pause=pause)
 
 

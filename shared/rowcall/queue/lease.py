@@ -84,23 +84,34 @@ RETURNING run.id, run.lease_no
 
 SAVED = "SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = %(run_id)s"
 
+# Who has the lease of a run that was handed over: first a message, which names its queue and task, then the consumer
+# that begins the run.  Names of workers contain no space.
+MESSAGE, CONSUMER = "celery ", "consumer "
+
+# Nobody has begun the run, so the end of this lease neither counts as an attempt nor makes it a suspect.
+UNBEGUN = f"starts_with(run.locked_by, '{MESSAGE}')"
+
+# The run is finished when its lease expires.
+OVER = f"(run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT {UNBEGUN}))"
+
 # The changes to a run whose lease expired.  Claims make the same changes to expired runs that they find.
 EXPIRED = f"""
     status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN '{Status.CANCELLED}'
+                  WHEN {UNBEGUN} THEN '{Status.QUEUED}'
                   WHEN run.attempts >= run.max_attempts THEN '{Status.DEAD}'
                   ELSE '{Status.FAILED}' END,
-    finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN now() END,
-    run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR run.attempts >= run.max_attempts THEN run.run_at
-                  ELSE now() END,
-    last_error = 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database',
-    error_type = 'LeaseExpired', failed_at = now(), last_stack = NULL,
-    suspect = run.suspect + 1, locked_by = NULL, locked_until = NULL, updated_at = now()"""
+    finished_at = CASE WHEN {OVER} THEN now() END, run_at = CASE WHEN {OVER} THEN run.run_at ELSE now() END,
+    last_error = CASE WHEN {UNBEGUN} THEN 'no consumer began the run: its message was lost, or waits for too long'
+        ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
+    error_type = CASE WHEN {UNBEGUN} THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
+    attempts = run.attempts - ({UNBEGUN})::integer, suspect = run.suspect + (NOT {UNBEGUN})::integer,
+    locked_by = NULL, locked_until = NULL, updated_at = now()"""
 
 # The attempt that ended with the lease, for HISTORY.  The worker comes from `seen`, because the update clears it.
 EXPIRED_ATTEMPT = f"""
-    expired.id AS run_id, expired.lease_no, expired.attempts AS attempt, '{Event.EXPIRE}' AS outcome, seen.worker,
-    expired.started_at, expired.error_type, expired.last_error AS error, NULL AS stack, false AS permanent,
-    NULL::jsonb AS forensics"""
+    expired.id AS run_id, expired.lease_no, '{Event.EXPIRE}' AS outcome, seen.worker, expired.started_at,
+    expired.attempts + starts_with(seen.worker, '{MESSAGE}')::integer AS attempt, expired.error_type,
+    expired.last_error AS error, NULL AS stack, false AS permanent, NULL::jsonb AS forensics"""
 
 # Ends the expired leases among the locked rows of a CTE `seen`: their place, id, status and worker.
 END_LEASES = f"""expired AS (

@@ -26,6 +26,7 @@ from tests.mutants.listed.erase_definitions import ERASE_DEFINITIONS
 from tests.mutants.listed.failures import FAILURES
 from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
+from tests.mutants.listed.handover import HANDOVER
 from tests.mutants.listed.idle import IDLE
 from tests.mutants.listed.lease import LEASE
 from tests.mutants.listed.operate import OPERATE
@@ -43,6 +44,7 @@ MUTANTS = (
     *CLAIM,
     *LIMITED,
     *LEASE,
+    *HANDOVER,
     *SUSPECTS,
     *STRANDED,
     *SLEEPERS,

@@ -66,14 +66,36 @@ LEASE = [
             "run.attempts >= run.max_attempts THEN '{Status.DEAD}'",
             "false THEN ''",
         ),
+        (
+            "a run whose message was lost counts as failed",
+            "WHEN {UNBEGUN} THEN '{Status.QUEUED}'",
+            "WHEN false THEN ''",
+        ),
+        ("a lost message costs an attempt", "attempts = run.attempts - ({UNBEGUN})::integer, ", ""),
+        ("a lost message makes its run a suspect", "(NOT {UNBEGUN})::integer", "1"),
         ("an expired lease stays in the row", "locked_by = NULL, locked_until = NULL, ", ""),
         ("a run with an expired lease goes first again", "ELSE now() END", "ELSE run.run_at END"),
-        ("an expired lease sets no error of its own", "error_type = 'LeaseExpired', ", ""),
+        (
+            "an expired lease sets no error of its own",
+            "error_type = CASE WHEN {UNBEGUN} THEN 'MessageLost' ELSE 'LeaseExpired' END, ",
+            "",
+        ),
     ),
+    *at("lease.py", "UNBEGUN", ("a run that a consumer has begun counts as unbegun", "'{MESSAGE}'", "'c'")),
+    *at("lease.py", "OVER", ("a run whose message was lost is over", " AND NOT {UNBEGUN}", "")),
     *at(
         "lease.py",
         "EXPIRED_ATTEMPT",
-        ("history names another worker for an expired lease", "seen.worker", "'somebody' AS worker"),
+        (
+            "history names another worker for an expired lease",
+            "seen.worker, expired.started_at",
+            "'somebody' AS worker, expired.started_at",
+        ),
+        (
+            "the attempt of a lost message has the number before it",
+            "starts_with(seen.worker, '{MESSAGE}')::integer",
+            "0",
+        ),
         ("history gives no reason for an expired lease", "expired.last_error AS error", "NULL AS error"),
     ),
     *at(

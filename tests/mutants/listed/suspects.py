@@ -39,7 +39,11 @@ SUSPECTS = [
         ("a worker waits for a suspect that may run beside others", "waits=waiting >= ALONE", "waits=True"),
         ("a suspect behind a limit is not reported", "behind=waiting < ALONE", "behind=False"),
     ),
-    *at("lease.py", "EXPIRED", ("an expired lease is not counted", "suspect = run.suspect + 1, ", "")),
+    *at(
+        "lease.py",
+        "EXPIRED",
+        ("an expired lease is not counted", "suspect = run.suspect + (NOT {UNBEGUN})::integer,", ""),
+    ),
     *at(
         "finish.py",
         "CLEARED",

@@ -13,7 +13,7 @@ from rowcall.queue import ClaimRequest, Lease
 from rowcall.status import BY_EVENT, FINAL, LIVE, TRANSITIONS, Event, Status, Who, allowed
 from tests.queue.model.anyone import Asking
 from tests.queue.model.operator import Cloning, Steering
-from tests.queue.model.owner import MANY_AT_ONCE, MUCH_LATER, WORKERS, Telling, Writing
+from tests.queue.model.owner import MANY_AT_ONCE, MESSAGE, MUCH_LATER, WORKERS, Telling, Writing
 from tests.queue.model.run import Run
 from tests.queue.model.worker import Claiming, ClaimingSuspect, FinishingAndClaiming, Sweeping
 from tests.queue.model.world import Move, World
@@ -83,7 +83,7 @@ STARTS = st.lists(
         queue=st.sampled_from(QUEUES),
         priority=st.integers(0, 1),
         job_type=st.sampled_from(["noop", *TYPES]),
-        worker=st.sampled_from(["worker-1", *WORKERS]),
+        worker=st.sampled_from([*WORKERS, MESSAGE]),
         due=st.booleans(),
         expired=st.booleans(),
         asked_to_stop=st.booleans(),

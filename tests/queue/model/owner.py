@@ -16,6 +16,9 @@ from tests.queue.model.world import World
 
 WORKERS = ("worker-1", "worker-2")
 
+# Has the lease of a run that was handed over, and that nobody has begun.
+MESSAGE = "celery mail shop.tasks.send"
+
 FAILURE = Failure("it broke", "ValueError", stack="Traceback: it broke")
 HOPELESS = Failure("it cannot work", "Permanent", permanent=True)
 RELEASED = Failure("stopping", "Released")

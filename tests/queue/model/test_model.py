@@ -33,7 +33,7 @@ from tests.queue.model.anyone import OPERATOR, Asking
 from tests.queue.model.connections import Connections, Made
 from tests.queue.model.drawn import QUEUES, STARTS, Start, running
 from tests.queue.model.operator import Cloning, Steering
-from tests.queue.model.owner import WORKERS, Telling, Writing, everything_under, wrong
+from tests.queue.model.owner import MESSAGE, WORKERS, Telling, Writing, everything_under, wrong
 from tests.queue.model.run import HAPPENED
 from tests.queue.model.worker import Claiming, ClaimingSuspect, FinishingAndClaiming, Sweeping
 from tests.queue.model.world import Move, World
@@ -245,7 +245,7 @@ EXAMPLES_OF_A_GROUP = 9
 @pytest.mark.timeout(600)
 def test_the_queue_does_what_the_model_says(module_url: str) -> None:
     HAPPENED.clear()
-    with closing(Connections(module_url, OPERATOR, *WORKERS)) as Queue.connections:
+    with closing(Connections(module_url, OPERATOR, *WORKERS, MESSAGE)) as Queue.connections:
         if settings().derandomize:
             group = settings(max_examples=EXAMPLES_OF_A_GROUP, stateful_step_count=10)
             for number in range(GROUPS_MOST):

@@ -11,7 +11,7 @@ from rowcall import queue
 from rowcall.base.database import PgConnection
 from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Done, Failure, Lease, Suspect
 from rowcall.status import BY_EVENT, LIVE, Event, Status
-from tests.queue.model.owner import succeed
+from tests.queue.model.owner import MESSAGE, succeed
 from tests.queue.model.run import Run
 from tests.queue.model.world import World
 
@@ -68,13 +68,18 @@ def claimable(run: Run, request: ClaimRequest) -> bool:
 
 
 def expire(world: World, run: Run, now: datetime) -> Status:
-    """Cancelled if that was requested, dead after the last attempt, or else due at once."""
+    """Cancelled if that was requested, dead after the last attempt, or else due at once; unbegun runs lose nothing."""
     said = f"the lease of {run.locked_by} expired: the worker died, froze, or lost the database"
-    failure = Failure(said, "LeaseExpired")
+    failure, unbegun = Failure(said, "LeaseExpired"), run.locked_by == MESSAGE
+    if unbegun:
+        failure = Failure("no consumer began the run: its message was lost, or waits for too long", "MessageLost")
     world.remember(Event.EXPIRE, run, failure, now)
     run.shows(failure, now)
+    lost = {"attempts": run.attempts - 1, "suspect": run.suspect} if unbegun else {}
     if run.was_asked_to_stop:
-        run.becomes(Event.EXPIRE, Status.CANCELLED, now)
+        run.becomes(Event.EXPIRE, Status.CANCELLED, now, **lost)
+    elif unbegun:
+        run.becomes(Event.EXPIRE, Status.QUEUED, now, run_at=now, **lost)
     elif not run.has_attempts_left:
         run.becomes(Event.EXPIRE, Status.DEAD, now)
     else:

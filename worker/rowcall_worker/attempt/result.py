@@ -50,12 +50,14 @@ class AttemptError:
 class AttemptResult(NamedTuple):
     """How an attempt ended: with a value (JSON text), or with an error.
 
-    `finished`: the handler's own transaction has written the success already.
+    `finished`: the handler's own transaction has written the success already.  `holder`: the attempt has not ended; the
+    run was handed over, and its lease goes on under this name.
     """
 
     value: str | None = None
     error: AttemptError | None = None
     finished: bool = False
+    holder: str | None = None
 
     @classmethod
     def of_error(cls, error: BaseException) -> AttemptResult:
@@ -81,6 +83,8 @@ def error_of(error: BaseException) -> AttemptError:
             return AttemptError(None, failure)
         case errors.CancelRequested():
             return AttemptError(Event.CANCELLED, failure)
+        case errors.NotHandedOver():
+            return AttemptError(Event.SNOOZE, failure, after=error.after)
         case errors.EffectBusy():
             return AttemptError(Event.SNOOZE, failure, after=errors.EffectBusy.PAUSE_SECONDS)
         case errors.Snooze():

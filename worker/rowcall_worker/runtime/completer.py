@@ -13,7 +13,7 @@ from psycopg2.errors import LockNotAvailable
 
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
-from rowcall.base.errors import Permanent
+from rowcall.base.errors import NotHandedOver, Permanent, Snooze
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.outages import is_outage, is_passing
@@ -26,6 +26,7 @@ from rowcall.status import Event, Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptError, error_of, failure_of
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
+from rowcall_worker.runtime.handover.let_go import let_go
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.run_logs import REFUSALS, unwritten, with_lines
 
@@ -68,6 +69,7 @@ class Completer:
         Each error is a separate statement, so that one refused by the database does not hold up the others.  A run
         whose row is locked is removed from the list and retried later.
         """
+        let_go(connection, self.in_flight, ended)
         written = [run for run in ended if run.result.finished]  # by run.transaction() of their handlers
         self.in_flight.written(written, [Status.SUCCEEDED] * len(written))
         self.in_flight.counter.ended(written, End.SUCCEEDED)
@@ -251,7 +253,8 @@ class Completer:
             return None
         if error.event is Event.SNOOZE:
             pause = SHORTEST_SNOOZE_SECONDS if error.after is None else error.after
-            return snooze(connection, lease, error.until, failure.error, failure.forensics, pause, log)
+            kind = failure.error_type if failure.error_type == NotHandedOver.__name__ else Snooze.__name__
+            return snooze(connection, lease, error.until, failure.error, failure.forensics, pause, log, kind)
         if error.event is Event.CANCELLED:
             status = cancelled(connection, lease, failure.forensics, log)
             if status is not None:

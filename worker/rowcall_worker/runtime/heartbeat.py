@@ -66,7 +66,8 @@ class Heartbeat:
 
     def tick(self) -> None:
         """Renew the leases when it is time, and write new progress."""
-        runs = list(self.in_flight.runs.values())
+        # A run that is being handed over keeps the lease of its claim, which its consumer may take over at any moment.
+        runs = [run for run in list(self.in_flight.runs.values()) if run.claimed.job_type in self.leases]
         now = elapsed()
         try:
             connection = self.link.get()
@@ -75,8 +76,7 @@ class Heartbeat:
             if beats:
                 self._beat(connection, runs)
                 self._next = now + self.interval
-                if not alive(connection, self.worker, notified(self.interval)):
-                    self.in_flight.wake_ups.hear()  # it may have missed a notification
+                self._show_alive(connection)
                 self.link.works()
             elif self._skipped and now >= self._again:
                 self._beat(connection, self._skipped)
@@ -89,6 +89,10 @@ class Heartbeat:
             self._stopped.wait(pause)
         else:
             self.link.responds()
+
+    def _show_alive(self, connection: PgConnection) -> None:
+        if not alive(connection, self.worker, notified(self.interval)):
+            self.in_flight.wake_ups.hear()  # it may have missed a notification
 
     def _beat(self, connection: PgConnection, runs: Sequence[InFlightRun]) -> None:
         """Renew leases in one statement.  One with a locked row is retried soon; one missing in the result is lost."""

@@ -24,6 +24,7 @@ from rowcall_worker.runtime.claims.suspects import NO_ROOM, Suspects
 from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS, Sweeper
 from rowcall_worker.runtime.completer import Completer, concerns_one_run
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link
+from rowcall_worker.runtime.handover.publisher import Publisher
 from rowcall_worker.runtime.in_flight import KEPT_SECONDS, InFlight
 
 # The longest delay of a result while others are about to join it.
@@ -53,6 +54,8 @@ class Producer:
     suspects: Suspects
     # Only for the leading producer of a worker that stays.
     sleep: Sleep | None = None
+    # Only if a job type hands its runs over.
+    publisher: Publisher | None = None
 
     def __post_init__(self) -> None:
         self._waker = self.in_flight.wake_ups.waker(self.leads)
@@ -61,6 +64,7 @@ class Producer:
         self._visits: Sequence[Lane] = ()
         self._locked_since: float | None = None
         self._heard = False
+        self.leases = self.request.leases
 
     def start(self) -> threading.Thread:
         """Start a thread that works until nothing may be claimed and nothing is in flight."""
@@ -146,8 +150,8 @@ class Producer:
         self._sleep_or_wake(bool(result.claimed), room)
 
     def _accept(self, reserved: int, claimed: Sequence[Claimed], asked_at: float) -> None:
-        leases, now = self.request.leases, elapsed()
-        runs = [InFlightRun(self.worker, run, asked_at + leases[run.job_type], now) for run in claimed]
+        now = elapsed()
+        runs = [InFlightRun(self.worker, run, asked_at + self.leases[run.job_type], now) for run in claimed]
         self.in_flight.accept(reserved, runs)
 
     def _sleep_or_wake(self, claimed: bool, room: Room) -> None:
@@ -234,6 +238,8 @@ class Producer:
             # free under a limit.
             self._send(connection, ended, succeeded, self.request)
             succeeded = []
+        if self.publisher is not None:
+            self.request = replace(self.request, leases=self.publisher.open())
         swept, room = self._look(connection, room)
         quick_types = self.in_flight.quick_types() if room.ahead else ()
         self._visits = visits = self.lanes.visits()

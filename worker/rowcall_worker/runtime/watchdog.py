@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from rowcall.base.clock import elapsed
 from rowcall.base.errors import TimeLimitExceeded, TooManyStuck
 from rowcall.base.watched import Answers
+from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.runtime.executor import Executor
 from rowcall_worker.runtime.heartbeat import lose
 from rowcall_worker.runtime.in_flight import InFlight
 
@@ -18,12 +19,19 @@ from rowcall_worker.runtime.in_flight import InFlight
 TICK_SECONDS = 0.5
 
 
+class Threads(Protocol):
+    """The threads in which handlers run."""
+
+    def replace_thread(self, run: InFlightRun) -> int:
+        """Replace the thread of a run that exceeds its time limit; return how many threads are stuck."""
+
+
 @dataclass
 class Watchdog:
     """The thread that enforces the time limits (job type -> seconds) of runs in the worker's process."""
 
     in_flight: InFlight
-    executor: Executor
+    executor: Threads
     limits: Mapping[str, float]
     answers: Answers = field(default_factory=Answers)
     _stopped: threading.Event = field(default_factory=threading.Event)

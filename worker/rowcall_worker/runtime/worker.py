@@ -29,6 +29,7 @@ from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS
 from rowcall_worker.runtime.completer import RELEASE_SECONDS, Completer, log_abandoned
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
+from rowcall_worker.runtime.handover.publisher import publisher_for
 from rowcall_worker.runtime.heartbeat import Heartbeat, notified
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.notifier import Notifier
@@ -64,7 +65,8 @@ class Worker:
         types = catalogue()
         served = task.served(types)
         handlers = load_handlers(types, settings.app)
-        leases = {name: job_type.lease or settings.lease for name, job_type in served.items()}
+        leases = {name: job_type.claimed_seconds(settings.lease) for name, job_type in served.items()}
+        publisher = publisher_for(served, leases, settings)
         self.id = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self.outage = Outage()
         # Whether `once` found nothing due at its first look, so that it started no threads.
@@ -73,6 +75,7 @@ class Worker:
         self._isolation = Isolation(served, url)
         runner = Runner.of(handlers, Connections(url, self.outage.answers, patience), settings)
         attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
+        attempts |= dict.fromkeys(publisher.handovers, publisher.attempt) if publisher is not None else {}
         self._executor = Executor(self.in_flight, attempts)
         # The thread that waits for a child enforces the limit of an isolated type.
         limits = {name: known.time_limit for name, known in served.items() if known.time_limit and not known.isolated}
@@ -83,7 +86,8 @@ class Worker:
         self._request = ClaimRequest(leases, 0, task.queues, types.limits)
         # A lost connection must be noticed and replaced before the shortest lease expires.
         heartbeat_link = self._link("heartbeat", min(patience, max(min(leases.values()) / 3, LEAST_ANSWER_SECONDS)))
-        self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), leases, interval)
+        renewed = {name: lease for name, lease in leases.items() if served[name].handover is None}
+        self._heartbeat = Heartbeat(self.in_flight, heartbeat_link, self._registered(), renewed, interval)
         lanes, self._stranded = Lanes(), Stranded(self.in_flight, Steps())
         suspects = Suspects(self.in_flight, min(settings.poll, INTERVAL_SECONDS))
         self._notifier = notifier = Notifier(self._link("notifier"), self.in_flight.wake_ups.hear, patience)
@@ -102,6 +106,7 @@ class Worker:
                 self._stranded,
                 suspects,
                 sleep if leads and not task.once else None,
+                publisher,
             )
             for leads in (True, False)
         ]

@@ -121,6 +121,14 @@ class ProcessSettings:
     concurrency: int = setting(
         "ROWCALL_CONCURRENCY", number(int, 1, 1000), 10, "How many runs a worker process performs at a time."
     )
+    broker_url: str | None = setting(
+        "ROWCALL_BROKER_URL",
+        str.strip,
+        None,
+        "Broker for job types that hand their runs over to Celery, as Celery's own setting `broker_url`:"
+        " `amqp://user:password@host:5672//`, `redis://host:6379/0` or `sqs://`.",
+        secret=True,
+    )
     poll: float = setting(
         "ROWCALL_POLL",
         number(float, 0.01, 3600),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from rowcall.base.database import Connection, Row, fetch_value
 from rowcall.base.errors import AmbiguousEffect
 from rowcall.job_types.housekeeping import CARRY_OUT_OPERATION
+from rowcall.queue.views.explain.running import time_of
 from rowcall.queue.views.inspect import was_erased
 from rowcall.status import Status
 
@@ -22,20 +21,15 @@ def explained_end(connection: Connection, row: Row, status: Status) -> tuple[str
         message, commands = f"{message}: {reason}", ()
     if row["pruned_at"] is not None:
         gone = "erased" if was_erased(connection, row["id"]) else "pruned"
-        return f"{message}; payload {gone} at {shown_time(row['pruned_at'])}", ()
+        return f"{message}; payload {gone} at {time_of(row['pruned_at'])}", ()
     if row.get("archived"):
         return f"{message}; it is in the archive", (f"rowcall runs clone {row['id']}",)
     return message, commands
 
 
-def shown_time(moment: datetime) -> str:
-    """Return a moment as the explanation shows it."""
-    return moment.isoformat(sep=" ", timespec="seconds")
-
-
 def _ended(row: Row, status: Status) -> tuple[str, tuple[str, ...]]:
     """Return how the run finished, and the commands that run it again."""
-    when = shown_time(row["finished_at"])
+    when = time_of(row["finished_at"])
     # A run that holds its natural key cannot be cloned.
     clone = () if row["held_key"] is not None else (f"rowcall runs clone {row['id']}",)
     if status is Status.SUCCEEDED:

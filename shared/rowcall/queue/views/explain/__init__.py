@@ -17,10 +17,11 @@ from rowcall.base.errors import RunNotFound
 from rowcall.job_types import Catalogue
 from rowcall.queue.claims.request import ALONE
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.views.ended import explained_end, shown_time
+from rowcall.queue.views.explain.ended import explained_end
+from rowcall.queue.views.explain.handover import not_taken, put_off
+from rowcall.queue.views.explain.running import running, time_of, times
 from rowcall.queue.views.inspect import archived_run
-from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, RUNNING_ALONE, SERVING, SWEEPING
-from rowcall.queue.workers import silence
+from rowcall.queue.views.live_workers import LIVE_WORKERS, RUNNING_ALONE, SERVING
 from rowcall.status import Event, Status, sources_of
 
 # The run by its id, its queue's settings, and the running runs that count against the queue's limit.
@@ -53,7 +54,6 @@ SELECT count(*) FROM (
 
 # Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
-
 
 @dataclass(frozen=True)
 class Condition:
@@ -97,7 +97,7 @@ def explain(
         raise RunNotFound(run_id)
     status = Status(row["status"])
     if status is Status.RUNNING:
-        return Explained(run_id, status, *_running(connection, row, heartbeat))
+        return Explained(run_id, status, *running(connection, row, heartbeat))
     if row["finished_at"] is not None:
         return Explained(run_id, status, *explained_end(connection, row, status))
     lacking = catalogue.lacks(row["job_type"]) if catalogue is not None else None
@@ -110,7 +110,7 @@ def explain(
 
 
 def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str | None) -> Iterator[Condition]:
-    yield _due(row)
+    yield _due(row, put_off(connection, row))
     used = f"{row['attempts']} of {row['max_attempts']} attempts are used"
     if row["attempts_left"]:
         yield Condition("attempts", True, used)
@@ -120,7 +120,7 @@ def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str
     if row["queue_paused_at"] is None:
         yield Condition("queue", True, f"queue {queue} is not paused")
     else:
-        since = shown_time(row["queue_paused_at"])
+        since = time_of(row["queue_paused_at"])
         yield Condition(
             "queue", False, f"queue {queue} has been paused since {since}", f"rowcall queues resume {queue}"
         )
@@ -131,20 +131,22 @@ def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str
         message = f"{served.message}; {lacking}: start a worker with the ROWCALL_APP that has it"
         served = Condition(served.name, False, message)
     yield served
+    if (refused := not_taken(connection, row)) is not None:
+        yield Condition("broker", False, refused)
     unlocked: bool = fetch_value(connection, IS_UNLOCKED, row)
     message = "its row is not locked" if unlocked else "another transaction has locked its row, perhaps to claim it"
     yield Condition("row", unlocked, message)
 
 
-def _due(row: Row) -> Condition:
+def _due(row: Row, reason: str) -> Condition:
     if row["due"]:
-        return Condition("due", True, f"due since {shown_time(row['run_at'])}")
+        return Condition("due", True, f"due since {time_of(row['run_at'])}")
     wait = duration_words(timedelta(seconds=ceil((row["run_at"] - row["at"]).total_seconds())))
-    message = f"not due until {shown_time(row['run_at'])}, in {wait}"
+    message = f"not due until {time_of(row['run_at'])}, in {wait}"
     if row["status"] == Status.FAILED:
         message += f": waiting for its retry, after attempt {row['attempts']} of {row['max_attempts']} failed with"
         message += f" {row['error_type']}"
-    return Condition("due", False, message, f"rowcall runs run-now {row['id']}")
+    return Condition("due", False, message + reason, f"rowcall runs run-now {row['id']}")
 
 
 def _limit(row: Row) -> Condition:
@@ -162,19 +164,19 @@ def _limit(row: Row) -> Condition:
 
 
 def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
-    workers = fetch_all(connection, BY_INDEX + SERVING, {**row, **_times(heartbeat)})
+    workers = fetch_all(connection, BY_INDEX + SERVING, {**row, **times(heartbeat)})
     serving = _live(workers)
     job_type, queue = row["job_type"], row["queue"]
     if serving:
         named = ", ".join(serving[:5]) + (f" and {len(serving) - 5} more" if len(serving) > 5 else "")
         return Condition("worker", True, f"live workers take {job_type} from queue {queue}: {named}")
-    others = fetch_value(connection, LIVE_WORKERS, _times(heartbeat))
+    others = fetch_value(connection, LIVE_WORKERS, times(heartbeat))
     # Live workers that serve other job types or queues show that the operator divides the work.
     command = f"rowcall worker run --types {job_type} --queues {queue}" if others else "rowcall worker run"
     message = f"no live worker takes {job_type} from queue {queue}"
     if silent := [worker for worker in workers if worker["stopped_at"] is None]:
         last = max(silent, key=lambda worker: worker["heartbeat_at"])
-        sent = f"{last['id']} sent its last heartbeat at {shown_time(last['heartbeat_at'])}"
+        sent = f"{last['id']} sent its last heartbeat at {time_of(last['heartbeat_at'])}"
         lapsed = "and since then has not woken up on time, or has let a lease expire: its process may be hanging"
         expected = f"and should send one every {last['interval_seconds']:g} s" if last["late"] else lapsed
         return Condition("worker", False, f"{message}: {sent}, {expected}", command)
@@ -184,7 +186,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
         then = "; the next one will take it" if ended < row["run_at"] else missed
         # Perhaps cron starts them.
         command = "rowcall worker once" if ended < row["run_at"] <= row["at"] else command
-        return Condition("worker", False, f"{message}: the last one ended at {shown_time(ended)}{then}", command)
+        return Condition("worker", False, f"{message}: the last one ended at {time_of(ended)}{then}", command)
     if others:
         many = "1 live worker serves" if others == 1 else f"{others} live workers serve"
         restart = "restart a worker after you add a job type"
@@ -195,7 +197,7 @@ def _served(connection: Connection, row: Row, heartbeat: float) -> Condition:
 def _next_in_line(connection: Connection, row: Row, heartbeat: float) -> str:
     if row["suspect"]:
         return _suspect(row["suspect"])
-    workers = _live(fetch_all(connection, BY_INDEX + SERVING, {**row, **_times(heartbeat)}))
+    workers = _live(fetch_all(connection, BY_INDEX + SERVING, {**row, **times(heartbeat)}))
     alone = {one["locked_by"]: one["id"] for one in fetch_all(connection, RUNNING_ALONE, {"workers": workers})}
     if len(alone) == len(workers):
         named = f"run{'' if len(alone) == 1 else 's'} {', '.join(map(str, alone.values()))}"
@@ -218,40 +220,6 @@ def _suspect(leases: int) -> str:
         f"its workers' leases expired {leases} times, perhaps because of this run: it waits until a worker process"
         " has no other run, and then runs alone"
     )
-
-
-def _running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tuple[str, ...]]:
-    """Return a sentence about a running run, and the commands that would change it."""
-    since = f" since {shown_time(row['started_at'])}" if row["started_at"] else ""
-    message = f"running on {row['locked_by']}{since}, attempt {row['attempts']}"
-    if row["lease_is_over"]:
-        message, queue = f"{message}; its lease expired at {shown_time(row['locked_until'])}", row["queue"]
-        if fetch_value(connection, SWEEPING, {**row, **_times(heartbeat)}):
-            end = f"a worker that serves queue {queue} ends the attempt within seconds, unless its row is locked"
-            return f"{message}: {end}", ()
-        others = fetch_value(connection, LIVE_WORKERS, _times(heartbeat))
-        return (
-            f"{message}, and no live worker serves queue {queue}: the next one will end the attempt",
-            ("rowcall worker run" + f" --queues {queue}" * bool(others),),
-        )
-    asked = f"; asked to stop at {shown_time(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
-    until = shown_time(row["locked_until"])
-    holder = fetch_one(connection, HOLDER, {**row, **_times(heartbeat)})
-    if holder is None:
-        beat = f"lease until {until}"
-    else:
-        last = shown_time(holder["heartbeat_at"])
-        beat = f"its worker's last heartbeat: {last}; if it is dead, another worker takes over at {until}"
-        if holder["late"]:
-            # The run recovers by itself.
-            return f"{message}; {beat}{asked}", ()
-    force = " --force" if row["cancel_requested_at"] else ""
-    return f"{message}; {beat}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
-
-
-def _times(heartbeat: float) -> dict[str, float]:
-    """Return how often a worker of older code sends a heartbeat, and after what silence it is gone, in seconds."""
-    return {"heartbeat": heartbeat, "silence": silence(heartbeat)}
 
 
 def _live(workers: Iterable[Row]) -> list[str]:

@@ -1,0 +1,1 @@
+"""An app whose runs are handed over to Celery."""

@@ -1,0 +1,200 @@
+"""A consumer: performs runs that were handed over, in the threads that receive their messages."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from rowcall import __version__
+from rowcall.base import logs, settings
+from rowcall.base.clock import elapsed
+from rowcall.base.database import PgConnection
+from rowcall.base.errors import DeclarationError
+from rowcall.base.logs import LogEvent, log
+from rowcall.base.settings import Settings
+from rowcall.job_types import catalogue
+from rowcall.local_postgres.url import database_url
+from rowcall.queue import Begun, begin, whose
+from rowcall.queue.lease import CONSUMER
+from rowcall.queue.workers import Registration
+from rowcall.schema import check_revision
+from rowcall.status import Status
+from rowcall_worker.attempt.connections import Connections
+from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.attempt.runner import Runner
+from rowcall_worker.handlers import Handler, load_handlers
+from rowcall_worker.runtime.completer import Completer
+from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
+from rowcall_worker.runtime.heartbeat import Heartbeat
+from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
+from rowcall_worker.runtime.watchdog import Watchdog
+
+# How long to try to begin a run: without a beginning, its message is lost, and the run is handed over again.
+BEGIN_SECONDS = 60.0
+
+
+class NoThreads:
+    """The threads belong to the consumer: one whose handler exceeds its time limit stays busy."""
+
+    def replace_thread(self, run: InFlightRun) -> int:
+        """Leave the thread to its handler."""
+        return 0
+
+
+@dataclass
+class ConsumersHeartbeat(Heartbeat):
+    """Renews the leases of a consumer, and writes the ends that no thread of a handler writes."""
+
+    write_ends: Callable[[], object] = field(kw_only=True)
+
+    def _show_alive(self, connection: PgConnection) -> None:
+        """Do nothing: a consumer is no worker that claims runs."""
+
+    def tick(self) -> None:
+        """Also write the end of a run that has exceeded its time limit."""
+        super().tick()
+        self.write_ends()
+
+
+class Consumer:
+    """What one process shares: its name, its connections, and the threads that keep leases and time limits."""
+
+    def __init__(self) -> None:
+        chosen = settings.read()
+        logs.configure(chosen)
+        self._types = types = catalogue()
+        self._leases = {
+            name: job_type.lease or chosen.lease for name, job_type in types.items() if job_type.handover is not None
+        }
+        if not self._leases:
+            raise DeclarationError(
+                f"no job type of ROWCALL_APP={chosen.app} hands its runs over: declare handover=celery(...), or set"
+                " ROWCALL_APP to the package that does"
+            )
+        self._kept = ExitStack()
+        url = self._kept.enter_context(database_url(chosen))
+        host, outage = socket.gethostname(), Outage()
+        self.name = f"{CONSUMER}{host}:{os.getpid()}:{secrets.token_hex(3)}"
+        self._in_flight = InFlight(threads=1)
+        self._completer = Completer(self._in_flight, types)
+        self._link = Link(url, "rowcall consumer", outage)
+        self._runner = Runner.of(load_handlers(types, chosen.app), Connections(url, outage.answers), chosen)
+        check_revision(self._link.get())
+        # One statement at a time: all threads share the connection.
+        self._turn = threading.Lock()
+        self._start(url, outage, chosen)
+
+    def _start(self, url: str, outage: Outage, chosen: Settings) -> None:
+        """Start the threads that keep leases and time limits."""
+        interval = min([chosen.heartbeat, *(lease / 3 for lease in self._leases.values())])
+        here = Registration(self.name, socket.gethostname(), os.getpid(), __version__, [], [], 1, interval)
+        link = Link(url, "rowcall consumer heartbeat", outage)
+        heartbeat = ConsumersHeartbeat(self._in_flight, link, here, self._leases, interval, write_ends=self._write_ends)
+        limits = {name: limit for name in self._leases if (limit := self._types[name].time_limit) is not None}
+        Watchdog(self._in_flight, NoThreads(), limits, outage.answers).start()
+        heartbeat.start()
+
+    @property
+    def failed(self) -> bool:
+        """Whether one of its threads has ended with an error, so that another consumer must take its place."""
+        return self._in_flight.failure is not None
+
+    def perform(self, run_id: int, lease_no: int, handler: Handler | None) -> bool:
+        """Begin, attempt and finish a run; return whether it was begun."""
+        run = self._begin(run_id, lease_no)
+        if run is None:
+            return False
+        token = logs.RUN.set((run_id, lease_no))
+        try:
+            result = self._runner_with(run.claimed.job_type, handler).attempt(run)
+        finally:
+            logs.RUN.reset(token)
+        self._in_flight.settle(run, result)
+        self._write(run)
+        return True
+
+    def _runner_with(self, job_type: str, handler: Handler | None) -> Runner:
+        return self._runner if handler is None else replace(self._runner, handlers={job_type: handler})
+
+    def _begin(self, run_id: int, lease_no: int) -> InFlightRun | None:
+        """Begin the run, or log why its message is refused."""
+        with self._turn:
+            asked_at, begun = self._begun(run_id, lease_no)
+            if begun is None:
+                self._refuse(run_id, lease_no)
+                return None
+            claimed = begun.claimed
+            run = InFlightRun(self.name, claimed, asked_at + self._leases[claimed.job_type])
+            run.cancel_requested, run.begun_at = begun.cancel_requested, elapsed()
+            # The calling thread begins it, so that it need not wait for one.
+            self._in_flight.runs[run.lease] = run
+            return run
+
+    def _begun(self, run_id: int, lease_no: int) -> tuple[float, Begun | None]:
+        """Ask for the lease until the database answers; return when that was."""
+        until, repeated = elapsed() + BEGIN_SECONDS, False
+        if any(lease.run_id == run_id and lease.lease_no == lease_no for lease in list(self._in_flight.runs)):
+            return elapsed(), None
+        while True:
+            asked_at = elapsed()
+            try:
+                begun = begin(self._link.get(), run_id, lease_no, self.name, self._leases, repeated)
+            except CONNECTION_ERRORS as error:
+                pause = self._link.lost(error)
+                if elapsed() >= until:
+                    raise
+                repeated = True  # it may have been committed
+                time.sleep(pause)  # nothing signals that the database is back
+            else:
+                self._link.works()
+                return asked_at, begun
+
+    def _refuse(self, run_id: int, lease_no: int) -> None:
+        row = whose(self._link.get(), run_id)
+        log().info(
+            LogEvent.MESSAGE_REFUSED, run_id=run_id, lease_no=lease_no, reason=_reason(row, lease_no, self._leases)
+        )
+
+    def _write(self, run: InFlightRun) -> None:
+        """Write the end of this run; without the database, try until its lease is over."""
+        while run.lease in self._in_flight.runs:
+            pause = self._write_ends()
+            if run.lease in self._in_flight.runs:
+                if elapsed() > run.deadline:
+                    self._completer.leave([run], "its result could not be written before its lease expired")
+                    self._in_flight.drop([run])
+                    return
+                time.sleep(pause)  # nothing signals that the database is back, or that a row is unlocked
+
+    def _write_ends(self) -> float:
+        """Write all ends that are not written yet; return the seconds to wait before the next try."""
+        with self._turn:
+            ended = self._in_flight.collect()
+            if not ended:
+                return AGAIN_SECONDS
+            try:
+                connection = self._link.get()
+                succeeded = self._completer.write_apart(connection, ended)
+                self._completer.write_one_by_one(connection, ended, succeeded)
+                self._link.works()
+            except CONNECTION_ERRORS as error:
+                self._completer.keep(ended)
+                return self._link.lost(error)
+            return AGAIN_SECONDS
+
+
+def _reason(row: Mapping[str, object] | None, lease_no: int, leases: Mapping[str, float]) -> str:
+    """Say why the message with this lease begins nothing."""
+    if row is None:
+        return "there is no such run"
+    if row["lease_no"] != lease_no or row["status"] != Status.RUNNING:
+        return f"the lease is over: the run is {row['status']}, and its last lease has the number {row['lease_no']}"
+    if row["job_type"] not in leases:
+        return f"job type {row['job_type']} is not handed over"
+    return f"{row['locked_by']} has begun the run"

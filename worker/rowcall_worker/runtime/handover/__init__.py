@@ -1,0 +1,1 @@
+"""Hand runs over to a broker: publish their messages, and let go of them."""

@@ -1,0 +1,182 @@
+"""The publisher: sends a run's message to the broker and waits until it is confirmed.
+
+The row is the outbox: a run whose message was not confirmed goes back to its queue, and while a broker takes no
+messages, runs that would be sent there are not claimed.  kombu is imported here, and only if a job type hands over.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rowcall.base.clock import elapsed
+from rowcall.base.errors import LeaseLost, NotHandedOver, SettingsError, message_of
+from rowcall.base.errors.sentences import one_line
+from rowcall.base.settings import Settings
+from rowcall.job_types import JobType
+from rowcall.job_types.handover import Handover
+from rowcall.queue import Claimed
+from rowcall.queue.claims.handover import holder_of
+from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.attempt.result import AttemptResult
+from rowcall_worker.runtime.handover.message import message_for
+
+# How long the broker may take for each step: to accept a connection, to answer, to confirm a message.
+ANSWER_SECONDS = 5.0
+
+# A connection that was idle for longer is replaced: a firewall may have dropped it, and the next message would be lost.
+IDLE_SECONDS = 30.0
+
+# After a message was not confirmed, no run is claimed for its queue for this long, and then for twice as long.
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+
+# What each of kombu's drivers needs so that it confirms messages, and waits for no longer than that.
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "amqp": {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
+    "redis": {"socket_timeout": ANSWER_SECONDS, "socket_connect_timeout": ANSWER_SECONDS},
+}
+
+
+@dataclass
+class Pause:
+    """Until when a queue gets no messages, because the last one was not confirmed."""
+
+    _until: float = 0.0
+    _seconds: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left of it."""
+        return max(self._until - elapsed(), 0.0)
+
+    def begin(self) -> float:
+        """Begin a longer pause, unless another thread has just done so; return its seconds."""
+        with self._lock:
+            if not self.left:
+                self._seconds = min(self._seconds * 2 or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+                self._until = elapsed() + self._seconds
+            return self.left
+
+    def end(self) -> None:
+        """The queue has taken a message."""
+        self._seconds = 0.0
+
+
+class Publisher:
+    """Publishes the messages of one worker; each handler thread keeps a connection to the broker."""
+
+    def __init__(self, url: str, handovers: Mapping[str, Handover], leases: Mapping[str, float]) -> None:
+        """`handovers` are those of the worker's job types; `leases` are the leases of all its types."""
+        self._url = url
+        self.handovers = handovers
+        self._leases = leases
+        self._pauses = {handover.queue: Pause() for handover in handovers.values()}
+        self._of_thread = threading.local()
+        self._broker = self._checked()
+
+    def _checked(self) -> str:
+        """Return the broker's address without its password; raise if kombu cannot use the URL."""
+        try:
+            connection = self._connection()
+            return str(connection.as_uri())
+        except Exception as error:
+            raise SettingsError(
+                f"ROWCALL_BROKER_URL cannot be used: {type(error).__name__}: {message_of(error)}"
+            ) from error
+
+    def _connection(self) -> Any:
+        from kombu.connection import Connection
+
+        connection: Any = Connection(self._url, connect_timeout=ANSWER_SECONDS)  # type: ignore[no-untyped-call]
+        connection.transport_options.update(OPTIONS.get(connection.transport.driver_type, {}))
+        return connection
+
+    def open(self) -> Mapping[str, float]:
+        """Return the leases of the job types that may be claimed now: all except those whose queue has a pause."""
+        paused = {queue for queue, pause in self._pauses.items() if pause.left}
+        if not paused:
+            return self._leases
+        handovers = self.handovers
+        return {
+            name: lease
+            for name, lease in self._leases.items()
+            if name not in handovers or handovers[name].queue not in paused
+        }
+
+    def attempt(self, run: InFlightRun) -> AttemptResult:
+        """Publish the message of a claimed run, in place of a handler."""
+        handover = self.handovers[run.claimed.job_type]
+        pause = self._pauses[handover.queue]
+        if run.lost or elapsed() > run.deadline:
+            return AttemptResult.of_error(LeaseLost(run.lease.run_id, run.lease.lease_no))
+        try:
+            if not pause.left:
+                self._publish(run.claimed, handover)
+                pause.end()
+                return AttemptResult(holder=holder_of(handover.queue, handover.task))
+            why = "its last message was not confirmed"
+        except Exception as error:
+            self._close()
+            why = f"{type(error).__name__}: {one_line(message_of(error))}"
+        reason = f"the broker {self._broker} has not taken a message for queue {handover.queue}: {why}"
+        return AttemptResult.of_error(NotHandedOver(reason, pause.begin()))
+
+    def _publish(self, claimed: Claimed, handover: Handover) -> None:
+        message = message_for(claimed, handover.task, f"rowcall@{socket.gethostname()}")
+        # To the queue itself, which must exist: declaring it here could contradict the app's own declaration.  When the
+        # lease is over, the message is useless, and the broker may drop it.
+        self._producer().publish(
+            message.body,
+            headers=message.headers,
+            correlation_id=message.correlation_id,
+            exchange="",
+            routing_key=handover.queue,
+            mandatory=True,
+            expiration=handover.wait,
+            serializer="json",
+            timeout=ANSWER_SECONDS,
+            confirm_timeout=ANSWER_SECONDS,
+        )
+        self._of_thread.used_at = elapsed()
+
+    def _producer(self) -> Any:
+        """Return this thread's producer, with a connection that can still be trusted."""
+        kept = getattr(self._of_thread, "producer", None)
+        if kept is not None and elapsed() < self._of_thread.used_at + IDLE_SECONDS:
+            return kept
+        self._close()
+        self._of_thread.connection = connection = self._connection()
+        connection.connect()
+        self._of_thread.producer = producer = connection.Producer(auto_declare=False)
+        return producer
+
+    def _close(self) -> None:
+        """Drop this thread's connection; the next message opens another one."""
+        connection = getattr(self._of_thread, "connection", None)
+        self._of_thread.connection = self._of_thread.producer = None
+        if connection is not None:
+            # Without the polite end of a connection, for which it would wait.
+            connection.collect(socket_timeout=0.1)
+
+
+def publisher_for(types: Mapping[str, JobType], leases: Mapping[str, float], settings: Settings) -> Publisher | None:
+    """Return the publisher of a worker with these job types, or None if none of them hands over."""
+    handovers = {name: job_type.handover for name, job_type in types.items() if job_type.handover is not None}
+    if not handovers:
+        return None
+    if settings.broker_url is None:
+        raise SettingsError(
+            f"job type {next(iter(handovers))!r} hands its runs over to Celery: set ROWCALL_BROKER_URL, or keep this"
+            " worker from its type with --types"
+        )
+    try:
+        return Publisher(settings.broker_url, handovers, leases)
+    except SettingsError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == "kombu":
+            raise SettingsError("a job type hands its runs over: pip install 'rowcall[handover]'") from None
+        raise
