@@ -151,8 +151,9 @@ class Publisher:
             return kept
         self._close()
         self._of_thread.connection = connection = self._connection()
-        connection.connect()
-        self._of_thread.producer = producer = connection.Producer(auto_declare=False)
+        # A channel of its own: to open the default one, kombu would wait for a broker for ever.
+        connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=ANSWER_SECONDS)
+        self._of_thread.producer = producer = connection.Producer(connection.channel(), auto_declare=False)
         return producer
 
     def _close(self) -> None:
