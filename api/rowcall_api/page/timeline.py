@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from rowcall.base.database import Row
+from rowcall.base.errors import NotHandedOver
+from rowcall.queue.views.holders import counts, holder_words, is_lost, is_unbegun
 from rowcall.status import Event, Status
 
 RETRIED = "Retried, which restarted the count of attempts"
@@ -59,8 +61,7 @@ def _attempted(run: Row, attempts: Sequence[Row], whole: bool) -> Iterator[Entry
     following = [*(attempt["attempt"] for attempt in attempts[1:]), current if whole else None]
     for attempt, number in zip(attempts, following, strict=False):
         yield _ended(attempt)
-        # A snoozed attempt does not count.
-        if number is not None and number < attempt["attempt"] + (attempt["outcome"] != Event.SNOOZE):
+        if number is not None and number < attempt["attempt"] + counts(attempt):
             yield Entry(Status.QUEUED, RETRIED, None)
 
 
@@ -70,11 +71,15 @@ def _created(run: Row) -> Entry:
 
 def _ended(attempt: Row) -> Entry:
     state, words = OUTCOMES[attempt["outcome"]]
+    if is_lost(attempt):
+        state, words = "queued", "was handed over, and no consumer began it"
+    elif attempt["error_type"] == NotHandedOver.__name__:
+        words = "could not be handed over"
     return Entry(
         state,
         f"Attempt {attempt['attempt']} {words}",
         attempt["ended_at"],
-        attempt["worker"],
+        holder_words(attempt["worker"]),
         _seconds(attempt["started_at"], attempt["ended_at"]),
         attempt["error_type"],
         attempt["error"],
@@ -88,7 +93,8 @@ def _present(run: Row, now: datetime) -> Iterator[Entry]:
     status, number = Status(run["status"]), run["attempts"]
     if status is Status.RUNNING:
         length = _seconds(run["started_at"], now)
-        yield Entry(status, f"Attempt {number} is running", run["started_at"], run["locked_by"], length)
+        does = "waits for a consumer" if is_unbegun(run["locked_by"]) else "is running"
+        yield Entry(status, f"Attempt {number} {does}", run["started_at"], holder_words(run["locked_by"]), length)
     elif status is Status.SUCCEEDED:
         length = _seconds(run["started_at"], run["finished_at"])
         yield Entry(status, f"Attempt {number} succeeded", run["finished_at"], None, length)

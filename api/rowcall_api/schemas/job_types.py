@@ -37,6 +37,14 @@ class BackoffSchema(AnswerSchema):
     jitter = fields.Boolean(metadata={"description": "Each delay is random, between zero and the given delay."})
 
 
+class HandoverSchema(AnswerSchema):
+    """Where the runs of a job type are handed over."""
+
+    task = fields.String(metadata={"description": "The Celery task that performs them."})
+    queue = fields.String(metadata={"description": "The queue of its messages."})
+    wait = fields.Float(metadata={"description": "Seconds after which a message that waits counts as lost."})
+
+
 class JobTypeSchema(AnswerSchema):
     """A job type, as the code of this server declares it."""
 
@@ -68,6 +76,9 @@ class JobTypeSchema(AnswerSchema):
     isolated = fields.Boolean(metadata={"description": "Whether each run has a separate child process."})
     memory_cap = fields.Integer(allow_none=True, metadata={"description": "MiB; null for none."})
     backoff = fields.Nested(BackoffSchema)
+    handover = fields.Nested(
+        HandoverSchema, allow_none=True, metadata={"description": "Null if workers perform its runs."}
+    )
 
 
 class JobTypeListSchema(AnswerSchema):

@@ -131,6 +131,13 @@ def database_url(text: str) -> str:
     return text.strip()
 
 
+def broker_url(text: str) -> str:
+    """Parse what Celery accepts as `broker_url`: one URL, or several with semicolons, for a cluster."""
+    if not all(re.match(r"[a-z][a-z0-9+.-]*://", one) for one in text.strip().split(";")):
+        raise ValueError("a URL such as amqp://user@host:5672// (a password follows the user after a colon)")
+    return text.strip()
+
+
 def _is_cut_short(rest: str) -> bool:
     """Return whether libpq would read part of the password as host or port, and so show it in its messages."""
     authority = re.split("[/?#]", rest, maxsplit=1)[0]

@@ -23,7 +23,7 @@ JSON_WORDS: dict[type, str] = {
     fields.Raw: "any",
 }
 
-MORE = ("natural_key", "unique", "time_limit", "isolated", "scope")
+MORE = ("natural_key", "unique", "time_limit", "isolated", "handover", "scope")
 
 
 @click.command("types")
@@ -48,6 +48,7 @@ def _described(job_type: JobType) -> dict[str, Any]:
         "unique": job_type.unique,
         "time_limit": job_type.time_limit,
         "isolated": job_type.isolated,
+        "handover": None if job_type.handover is None else job_type.handover.task,
         "scope": job_type.scope,
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from marshmallow import INCLUDE, Schema, fields
 
-from rowcall import JobType, Run, job_types
+from rowcall import JobType, Run, celery, job_types
 from rowcall.base.errors import DeclarationError, JobTypeUnknown, RunInvalid
 from rowcall.job_types import Catalogue, Definition, load_catalogue
 from rowcall.job_types.handlers import declared_handlers
@@ -42,11 +42,35 @@ def module(*types: job_types.JobType | Definition) -> ModuleType:
         ({"isolated": True, "memory_cap": 99.5}, "job type 'greet': memory_cap is 99.5 and must be MiB"),
         ({"memory_cap": 256}, "job type 'greet': memory_cap is 256 and must be left out unless isolated is True"),
         ({"backoff": 5}, "job type 'greet': backoff is 5 and must be fixed"),
+        ({"handover": "shop.tasks.send"}, "job type 'greet': handover is 'shop.tasks.send' and must be celery"),
+        ({"handover": celery("send"), "isolated": True}, "job type 'greet': isolated is True and must be left out"),
     ],
 )
 def test_a_wrong_declaration_names_the_type_and_the_field(wrong: dict[str, Any], complaint: str) -> None:
     with pytest.raises(DeclarationError, match=complaint):
         JobType(**{"name": "greet", "schema": Greeting, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"task": ""}, "task is '' and must be up to 200 letters, digits and signs without a space, such as"),
+        ({"task": print}, "task is <built-in function print> and must be"),
+        ({"queue": "e mails"}, "queue is 'e mails' and must be"),
+        ({"wait": 0}, "wait is 0 and must be seconds from 1 to 604800"),
+        ({"wait": "1h"}, "wait is '1h' and must be seconds"),
+    ],
+)
+def test_a_wrong_hand_over_names_the_argument(wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(DeclarationError, match=complaint):
+        celery(**{"task": "shop.tasks.send", **wrong})
+
+
+def test_the_lease_of_a_claim_covers_the_way_to_a_consumer() -> None:
+    handed_over = JobType("greet", Greeting, lease=30, handover=celery("shop.tasks.send", wait=600))
+    assert handed_over.claimed_seconds(120) == 600
+    assert JobType("greet", Greeting, lease=30).claimed_seconds(120) == 30
+    assert JobType("greet", Greeting).claimed_seconds(120) == 120
 
 
 def test_two_types_of_one_name_are_refused() -> None:

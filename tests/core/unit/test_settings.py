@@ -95,12 +95,13 @@ def test_half_of_what_a_gateway_needs_is_told_at_the_start(alone: str, value: st
         ("ROWCALL_SMTP_URL", "ftp://ada:hush@mail.example.com"),
         ("ROWCALL_ALERT_WEBHOOKS", "https://chat.example.com/hush, https://chat.example.com/other"),
         ("ROWCALL_ALERT_WEBHOOKS", "chat.example.com/hush"),
+        ("ROWCALL_BROKER_URL", "ada:hush@rabbit.example.com:5672"),
         ("ROWCALL_PING_URL", "hc-ping.com/hush"),
         ("ROWCALL_WEBHOOK_SECRET", "hush"),
         ("ROWCALL_PAYMENT_KEY", "hush hush"),
     ],
 )
-def test_no_wrong_secret_of_a_gateway_is_repeated(variable: str, text: str) -> None:
+def test_no_wrong_secret_of_a_service_is_repeated(variable: str, text: str) -> None:
     with pytest.raises(SettingsError, match=f"{variable} is invalid and must be") as error:
         settings.read({variable: text})
     assert "hush" not in str(error.value)

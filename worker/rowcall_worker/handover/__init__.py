@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 
-from rowcall_worker.handlers import Handler
 from rowcall_worker.handover.consumer import Consumer
 
 __all__ = ["run_handed_over"]
@@ -15,16 +14,16 @@ _LOCK = threading.Lock()
 _CONSUMERS: dict[int, Consumer] = {}
 
 
-def run_handed_over(run_id: int, lease_no: int, handler: Handler | None = None) -> bool:
+def run_handed_over(run_id: int, lease_no: int) -> bool:
     """Perform a run that was handed over; return whether this message began it.
 
-    A Celery task calls this with the two arguments of its message.  It calls the handler of the run's job type, or the
-    one that is given, and writes how the attempt ended, with the same rules as a worker: retries, snoozes, effects.  An
-    error of the handler is written too, and not raised.  A message that comes too late or twice begins nothing.
+    A Celery task calls this with the two arguments of its message.  It calls the handler of the run's job type
+    and writes how the attempt ended, with the same rules as a worker: retries, snoozes, effects.  An error of the
+    handler is written too, and not raised.  A message that comes too late or twice begins nothing.
     """
     with _LOCK:
         consumer = _CONSUMERS.get(os.getpid())
         if consumer is None or consumer.failed:
             _CONSUMERS.clear()
             consumer = _CONSUMERS[os.getpid()] = Consumer()
-    return consumer.perform(run_id, lease_no, handler)
+    return consumer.perform(run_id, lease_no)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rowcall import __version__
 from rowcall.base import logs, settings
@@ -18,6 +18,7 @@ from rowcall.base.database import PgConnection
 from rowcall.base.errors import DeclarationError
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
+from rowcall.base.tracing import exporter
 from rowcall.job_types import catalogue
 from rowcall.local_postgres.url import database_url
 from rowcall.queue import Begun, begin, whose
@@ -28,7 +29,7 @@ from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.runner import Runner
-from rowcall_worker.handlers import Handler, load_handlers
+from rowcall_worker.handlers import load_handlers
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.heartbeat import Heartbeat
@@ -68,6 +69,7 @@ class Consumer:
     def __init__(self) -> None:
         chosen = settings.read()
         logs.configure(chosen)
+        exporter.configure("rowcall-consumer")
         self._types = types = catalogue()
         self._leases = {
             name: job_type.lease or chosen.lease for name, job_type in types.items() if job_type.handover is not None
@@ -86,6 +88,7 @@ class Consumer:
         self._link = Link(url, "rowcall consumer", outage)
         self._runner = Runner.of(load_handlers(types, chosen.app), Connections(url, outage.answers), chosen)
         check_revision(self._link.get())
+        self._in_flight.counter.write(self._link.get(), self.name)  # counting begins with the first call
         # One statement at a time: all threads share the connection.
         self._turn = threading.Lock()
         self._start(url, outage, chosen)
@@ -105,22 +108,19 @@ class Consumer:
         """Whether one of its threads has ended with an error, so that another consumer must take its place."""
         return self._in_flight.failure is not None
 
-    def perform(self, run_id: int, lease_no: int, handler: Handler | None) -> bool:
+    def perform(self, run_id: int, lease_no: int) -> bool:
         """Begin, attempt and finish a run; return whether it was begun."""
         run = self._begin(run_id, lease_no)
         if run is None:
             return False
         token = logs.RUN.set((run_id, lease_no))
         try:
-            result = self._runner_with(run.claimed.job_type, handler).attempt(run)
+            result = self._runner.attempt(run)
         finally:
             logs.RUN.reset(token)
         self._in_flight.settle(run, result)
         self._write(run)
         return True
-
-    def _runner_with(self, job_type: str, handler: Handler | None) -> Runner:
-        return self._runner if handler is None else replace(self._runner, handlers={job_type: handler})
 
     def _begin(self, run_id: int, lease_no: int) -> InFlightRun | None:
         """Begin the run, or log why its message is refused."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.base.endpoints import Networks
-from rowcall.base.parsing import database_url, environment_name, folder, module_name, number, one_of, switch
+from rowcall.base.parsing import broker_url, database_url, environment_name, folder, module_name, number, one_of, switch
 from rowcall.base.settings.declare import setting
 
 PORT = number(int, 0, 65535)
@@ -123,7 +123,7 @@ class ProcessSettings:
     )
     broker_url: str | None = setting(
         "ROWCALL_BROKER_URL",
-        str.strip,
+        broker_url,
         None,
         "Broker for job types that hand their runs over to Celery, as Celery's own setting `broker_url`:"
         " `amqp://user:password@host:5672//`, `redis://host:6379/0` or `sqs://`.",

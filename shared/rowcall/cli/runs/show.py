@@ -19,7 +19,8 @@ from rowcall.cli.session import command_transaction, held_server
 from rowcall.cli.terminal.output import show_json, shown, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
-from rowcall.status import FINAL, Event, Status
+from rowcall.queue.views.holders import counts, holder_words
+from rowcall.status import FINAL, Status
 
 # How many lines of its log are shown with a run.
 LOG_LINES = 10
@@ -134,7 +135,10 @@ def _fields(run: Row, attempts: Sequence[Row], now: datetime) -> Iterator[tuple[
         if run[name]:
             yield name, when(name)
     if run["locked_by"]:
-        yield "locked_by", f"{shown(run['locked_by'])}, lease {run['lease_no']} until {when('locked_until')}"
+        yield (
+            "locked_by",
+            f"{shown(holder_words(run['locked_by']))}, lease {run['lease_no']} until {when('locked_until')}",
+        )
 
 
 def _effects(run_id: int, performed: Sequence[Row]) -> dict[str, str]:
@@ -153,8 +157,8 @@ def _counted(run: Row, attempts: Sequence[Row]) -> str:
 
 def _before(run: Row, attempts: Sequence[Row]) -> int:
     """How many attempts were made before the last retry."""
-    # A snooze does not count, and `attempts` does not contain an attempt that is running or has succeeded.
-    made = sum(attempt["outcome"] != Event.SNOOZE for attempt in attempts)
+    # `attempts` does not contain an attempt that is running or has succeeded.
+    made = sum(map(counts, attempts))
     before: int = made + (run["status"] in (Status.RUNNING, Status.SUCCEEDED)) - run["attempts"]
     return before
 
@@ -164,5 +168,5 @@ def _numbered(attempts: Sequence[Row], before: int) -> list[Row]:
     numbered = []
     for attempt in attempts:
         numbered.append({**attempt, "lease_no": f"{attempt['lease_no']} before retry"} if before > 0 else attempt)
-        before -= attempt["outcome"] != Event.SNOOZE
+        before -= counts(attempt)
     return numbered

@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 
 from rowcall.base.database import Connection, Row, fetch_one, fetch_value
-from rowcall.queue.lease import CONSUMER, MESSAGE
+from rowcall.queue.lease import CONSUMER
+from rowcall.queue.views.holders import holder_words, is_unbegun
 from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, SWEEPING
 from rowcall.queue.workers import silence
 
 
 def running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tuple[str, ...]]:
     """Return a sentence about a running run, and the commands that would change it."""
-    if row["locked_by"].startswith(MESSAGE) and not row["lease_is_over"]:
+    if is_unbegun(row["locked_by"]) and not row["lease_is_over"]:
         return _message(row), (f"rowcall runs cancel {row['id']}",)
     since = f" since {time_of(row['started_at'])}" if row["started_at"] else ""
     message = f"running {_where(row['locked_by'])}{since}, attempt {row['attempts']}"
@@ -41,25 +42,21 @@ def running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tu
     return f"{message}; {beat}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
 
 
-def _where(owner: str) -> str:
-    """Return who performs a run; only an expired lease is still that of a message."""
-    if owner.startswith(MESSAGE):
-        return f"nowhere: {_named(owner)} was lost, or no consumer has begun the run"
-    return f"in Celery on {owner.removeprefix(CONSUMER)}" if owner.startswith(CONSUMER) else f"on {owner}"
+def _where(holder: str) -> str:
+    """Return where a run is performed; only an expired lease is still that of a message."""
+    if is_unbegun(holder):
+        return f"nowhere: no consumer began {holder_words(holder)}"
+    return f"in {holder_words(holder)}" if holder.startswith(CONSUMER) else f"on {holder}"
 
 
 def _message(row: Row) -> str:
     """Explain a run that was handed over and that no consumer has begun."""
     asked = f"; asked to stop at {time_of(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
+    since = f" at {time_of(row['started_at'])}" if row["started_at"] else ""
     return (
-        f"handed over at {time_of(row['started_at'])}: {_named(row['locked_by'])} waits until a consumer begins it;"
-        f" if none has begun it by {time_of(row['locked_until'])}, the run is handed over again{asked}"
+        f"handed over{since}: {holder_words(row['locked_by'])} waits for a consumer;"
+        f" if none has begun the run by {time_of(row['locked_until'])}, it is handed over again{asked}"
     )
-
-
-def _named(owner: str) -> str:
-    queue, task = owner.removeprefix(MESSAGE).split(" ")
-    return f"its message for the Celery task {task} in queue {queue}"
 
 
 def times(heartbeat: float) -> dict[str, float]:
