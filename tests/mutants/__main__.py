@@ -33,6 +33,7 @@ SENTENCES = (
             "sweep",
             "suspects",
             "stranded",
+            "handover",
             "wake",
             "operate",
             "snooze",

@@ -10,7 +10,7 @@ from rowcall.status import Status
 class ConditionSchema(Schema):
     """A condition that a run must meet to be claimed."""
 
-    name = fields.String(metadata={"description": "due, attempts, queue, limit, worker or row."})
+    name = fields.String(metadata={"description": "due, attempts, queue, limit, worker, row or broker."})
     holds = fields.Boolean()
     message = fields.String()
     command = fields.String(allow_none=True, metadata={"description": "The command that changes it."})

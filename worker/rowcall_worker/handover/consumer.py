@@ -28,6 +28,7 @@ from rowcall.schema import check_revision
 from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.in_flight_run import InFlightRun
+from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.attempt.runner import Runner
 from rowcall_worker.handlers import load_handlers
 from rowcall_worker.runtime.completer import Completer
@@ -87,8 +88,7 @@ class Consumer:
         self._completer = Completer(self._in_flight, types)
         self._link = Link(url, "rowcall consumer", outage)
         self._runner = Runner.of(load_handlers(types, chosen.app), Connections(url, outage.answers), chosen)
-        check_revision(self._link.get())
-        self._in_flight.counter.write(self._link.get(), self.name)  # counting begins with the first call
+        self._fits = False
         # One statement at a time: all threads share the connection.
         self._turn = threading.Lock()
         self._start(url, outage, chosen)
@@ -116,6 +116,9 @@ class Consumer:
         token = logs.RUN.set((run_id, lease_no))
         try:
             result = self._runner.attempt(run)
+        except BaseException as error:
+            # Celery's soft time limit may raise anywhere: the error ends the attempt.
+            result = AttemptResult.of_error(error)
         finally:
             logs.RUN.reset(token)
         self._in_flight.settle(run, result)
@@ -125,9 +128,12 @@ class Consumer:
     def _begin(self, run_id: int, lease_no: int) -> InFlightRun | None:
         """Begin the run, or log why its message is refused."""
         with self._turn:
+            if any((lease.run_id, lease.lease_no) == (run_id, lease_no) for lease in list(self._in_flight.runs)):
+                _refuse(run_id, lease_no, f"{self.name} has begun the run")
+                return None
             asked_at, begun = self._begun(run_id, lease_no)
-            if begun is None:
-                self._refuse(run_id, lease_no)
+            if isinstance(begun, str):
+                _refuse(run_id, lease_no, begun)
                 return None
             claimed = begun.claimed
             run = InFlightRun(self.name, claimed, asked_at + self._leases[claimed.job_type])
@@ -136,15 +142,15 @@ class Consumer:
             self._in_flight.runs[run.lease] = run
             return run
 
-    def _begun(self, run_id: int, lease_no: int) -> tuple[float, Begun | None]:
-        """Ask for the lease until the database answers; return when that was."""
+    def _begun(self, run_id: int, lease_no: int) -> tuple[float, Begun | str]:
+        """Ask for the lease until the database answers; return when that was, and the run or why there is none."""
         until, repeated = elapsed() + BEGIN_SECONDS, False
-        if any(lease.run_id == run_id and lease.lease_no == lease_no for lease in list(self._in_flight.runs)):
-            return elapsed(), None
         while True:
             asked_at = elapsed()
             try:
-                begun = begin(self._link.get(), run_id, lease_no, self.name, self._leases, repeated)
+                connection = self._connection()
+                begun = begin(connection, run_id, lease_no, self.name, self._leases, repeated)
+                reason = _reason(whose(connection, run_id), lease_no, self._leases) if begun is None else ""
             except CONNECTION_ERRORS as error:
                 pause = self._link.lost(error)
                 if elapsed() >= until:
@@ -153,13 +159,16 @@ class Consumer:
                 time.sleep(pause)  # nothing signals that the database is back
             else:
                 self._link.works()
-                return asked_at, begun
+                return asked_at, begun or reason
 
-    def _refuse(self, run_id: int, lease_no: int) -> None:
-        row = whose(self._link.get(), run_id)
-        log().info(
-            LogEvent.MESSAGE_REFUSED, run_id=run_id, lease_no=lease_no, reason=_reason(row, lease_no, self._leases)
-        )
+    def _connection(self) -> PgConnection:
+        """Return the connection of this process, after it has been found once to fit this code."""
+        connection = self._link.get()
+        if not self._fits:
+            check_revision(connection)
+            self._in_flight.counter.write(connection, self.name)  # counting begins with the first call
+            self._fits = True
+        return connection
 
     def _write(self, run: InFlightRun) -> None:
         """Write the end of this run; without the database, try until its lease is over."""
@@ -187,6 +196,10 @@ class Consumer:
                 self._completer.keep(ended)
                 return self._link.lost(error)
             return AGAIN_SECONDS
+
+
+def _refuse(run_id: int, lease_no: int, reason: str) -> None:
+    log().info(LogEvent.MESSAGE_REFUSED, run_id=run_id, lease_no=lease_no, reason=reason)
 
 
 def _reason(row: Mapping[str, object] | None, lease_no: int, leases: Mapping[str, float]) -> str:

@@ -86,7 +86,8 @@ class Publisher:
             return str(connection.as_uri())
         except Exception as error:
             raise SettingsError(
-                f"ROWCALL_BROKER_URL cannot be used: {type(error).__name__}: {message_of(error)}"
+                f"ROWCALL_BROKER_URL cannot be used: {type(error).__name__}: {message_of(error)}; some brokers need a"
+                " package of their own, such as pip install 'kombu[redis]'"
             ) from error
 
     def _connection(self) -> Any:

@@ -102,6 +102,8 @@ def explain(
         return Explained(run_id, status, *explained_end(connection, row, status))
     lacking = catalogue.lacks(row["job_type"]) if catalogue is not None else None
     conditions = tuple(_conditions(connection, row, heartbeat, lacking))
+    if catalogue is not None and lacking is None and catalogue[row["job_type"]].handover is not None:
+        conditions += tuple(Condition("broker", False, refused) for refused in not_taken(connection, row))
     failing = [condition for condition in conditions if not condition.holds]
     message = "; ".join(condition.message for condition in failing) or _next_in_line(connection, row, heartbeat)
     return Explained(
@@ -131,8 +133,6 @@ def _conditions(connection: Connection, row: Row, heartbeat: float, lacking: str
         message = f"{served.message}; {lacking}: start a worker with the ROWCALL_APP that has it"
         served = Condition(served.name, False, message)
     yield served
-    if (refused := not_taken(connection, row)) is not None:
-        yield Condition("broker", False, refused)
     unlocked: bool = fetch_value(connection, IS_UNLOCKED, row)
     message = "its row is not locked" if unlocked else "another transaction has locked its row, perhaps to claim it"
     yield Condition("row", unlocked, message)

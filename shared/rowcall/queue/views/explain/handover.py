@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.base.database import Connection, Row, fetch_one
+from rowcall.base.database import Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import NotHandedOver
 from rowcall.queue.fragments import IN_ORDER
 from rowcall.status import Event
@@ -30,11 +30,12 @@ LIMIT 1
 
 def put_off(connection: Connection, row: Row) -> str:
     """Return why the run's last attempt has put it off, after a colon; empty if it has not."""
-    found = None if row["due"] else fetch_one(connection, PUT_OFF, row)
+    begun = row["lease_no"] > 0 and not row["due"]
+    found = fetch_one(connection, PUT_OFF, row) if begun else None
     return "" if found is None else f": {found['error']}"
 
 
-def not_taken(connection: Connection, row: Row) -> str | None:
-    """Say that workers do not claim this due run, because the broker has not taken another one of its type."""
-    found = fetch_one(connection, IN_ORDER + NOT_TAKEN, row) if row["due"] else None
-    return None if found is None else f"workers wait until the broker takes messages again: {found['error']}"
+def not_taken(connection: Connection, row: Row) -> list[str]:
+    """Say that workers do not claim this due run, if the broker has not taken another one of its type."""
+    found = fetch_all(connection, IN_ORDER + NOT_TAKEN, row) if row["due"] else []
+    return [f"workers wait until the broker takes messages again: {one['error']}" for one in found]

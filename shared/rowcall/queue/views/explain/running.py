@@ -16,7 +16,7 @@ def running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tu
     if is_unbegun(row["locked_by"]) and not row["lease_is_over"]:
         return _message(row), (f"rowcall runs cancel {row['id']}",)
     since = f" since {time_of(row['started_at'])}" if row["started_at"] else ""
-    message = f"running {_where(row['locked_by'])}{since}, attempt {row['attempts']}"
+    message = f"{_does(row['locked_by'])}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
         message, queue = f"{message}; its lease expired at {time_of(row['locked_until'])}", row["queue"]
         if fetch_value(connection, SWEEPING, {**row, **times(heartbeat)}):
@@ -42,11 +42,11 @@ def running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tu
     return f"{message}; {beat}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
 
 
-def _where(holder: str) -> str:
+def _does(holder: str) -> str:
     """Return where a run is performed; only an expired lease is still that of a message."""
     if is_unbegun(holder):
-        return f"nowhere: no consumer began {holder_words(holder)}"
-    return f"in {holder_words(holder)}" if holder.startswith(CONSUMER) else f"on {holder}"
+        return "handed over and not begun by a consumer"
+    return f"running {'in' if holder.startswith(CONSUMER) else 'on'} {holder_words(holder)}"
 
 
 def _message(row: Row) -> str:
