@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -66,17 +66,18 @@ class Parcels(Shop):
 
 @contextmanager
 def celery_worker(parcels: Parcels, concurrency: int = 1) -> Iterator[subprocess.Popen[str]]:
-    """Run a Celery worker for the block, and kill it and its child at the end."""
-    log = parcels.doors / "celery.log"
-    with log.open("a") as output:
+    """Run a Celery worker for the block, and kill it and its children at the end."""
+    command = [sys.executable, "-m", "celery", "--app", "parcels.tasks", *CELERY, "--concurrency", str(concurrency)]
+    with in_a_group(command, {**os.environ, **parcels.environment}, parcels.doors) as process:
+        yield process
+
+
+@contextmanager
+def in_a_group(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a program for the block, with its output in the folder's celery.log; kill all its processes at the end."""
+    with (folder / "celery.log").open("a") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "celery", "--app", "parcels.tasks", *CELERY, "--concurrency", str(concurrency)],
-            env={**os.environ, **parcels.environment},
-            cwd=parcels.doors,
-            stdout=output,
-            stderr=output,
-            text=True,
-            start_new_session=True,
+            command, env=environment, cwd=folder, stdout=output, stderr=output, text=True, start_new_session=True
         )
     try:
         yield process

@@ -7,11 +7,24 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.handover.parcels import QUEUE, WAITING, Parcels, celery_worker
+from tests.handover.parcels import QUEUE, WAITING, Parcels, celery_worker, in_a_group
+from tests.support.broker import Broker
+from tests.support.page import Reader, blocks
 from tests.support.processes import children_of, rowcall, running, wait_until
+
+ORDER = """
+from marshmallow import Schema, fields
+
+
+class Order(Schema):
+    order_id = fields.Integer(required=True)
+
+
+"""
 
 CONSUMERS_BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name ~ '^rowcall (consumer|handler)'"
 
@@ -196,3 +209,20 @@ def test_a_consumer_whose_connections_are_cut_goes_on(parcels: Parcels) -> None:
         assert children_of(celery.pid) == [child]
         os.kill(celery.pid, signal.SIGTERM)
         celery.wait()
+
+
+def test_the_blocks_of_the_page_run_as_they_stand(broker: Broker, fresh_url: str, tmp_path: Path) -> None:
+    declaration, tasks, handler = blocks("handover.md", "python")
+    url, [_, start, _, *_] = "amqp://shop@rabbit.example//", blocks("handover.md", "sh")
+    assert url in tasks
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "job_types.py").write_text(ORDER + declaration)
+    (tmp_path / "shop" / "tasks.py").write_text(tasks.replace(url, broker.url))
+    (tmp_path / "shop" / "handlers.py").write_text(f"from shop.job_types import SEND\n{handler}")
+    reader = Reader(tmp_path, fresh_url, ROWCALL_APP="shop", ROWCALL_BROKER_URL=broker.url)
+    broker.declare("mail")
+    reader.type("rowcall enqueue shop_send '{\"order_id\": 7}'; rowcall worker once")
+    with in_a_group(["/bin/sh", "-c", start], reader.environment, tmp_path):
+        reader.type("rowcall runs show 1 --wait")
+    broker.delete("mail")

@@ -181,6 +181,13 @@ def test_enqueuing_by_type_needs_no_app_no_setting_and_no_module_of_another_proc
     assert rows == [{"job_type": "shop_welcome", "natural_key": key, "queue": "mail"} for key in ("1", "2")]
 
 
+def test_a_worker_loads_no_client_of_a_broker_unless_a_job_type_hands_over() -> None:
+    script = "import json, sys, rowcall_worker.runtime.worker; print(json.dumps([*sys.modules]))"
+    modules = modules_after(script)
+    assert "rowcall_worker.runtime.handover.publisher" in modules
+    assert {"kombu", "amqp", "celery"} & modules == set()
+
+
 def test_importing_rowcall_loads_nothing_before_it_is_used() -> None:
     script = (
         "import sys; before = set(sys.modules); import rowcall, json; print(json.dumps([*set(sys.modules) - before]))"
