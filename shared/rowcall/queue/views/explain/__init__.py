@@ -55,6 +55,7 @@ SELECT count(*) FROM (
 # Like the claim, skip a row that another transaction has locked.
 IS_UNLOCKED = "SELECT EXISTS (SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR SHARE SKIP LOCKED)"
 
+
 @dataclass(frozen=True)
 class Condition:
     """One condition of the claim: whether it holds, a sentence, and the command that would change it."""
