@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -20,16 +22,23 @@ from tests.simulate.tables import Layout, Table
 from tests.support.processes import APPS
 
 
+class Amount(click.FloatRange):
+    """A number within a range; neither infinite nor not a number, which every range accepts."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse what cannot be computed with."""
+        amount = float(super().convert(value, param, ctx))
+        if not math.isfinite(amount):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return amount
+
+
 @click.command()
 @click.option("--cores", type=click.IntRange(1), help="Cores of each PostgreSQL server.")
-@click.option("--flush-ms", type=click.FloatRange(0), help="How long a commit waits for the disk.")
-@click.option("--wal-mb", type=click.FloatRange(0, min_open=True), help="MB of WAL a second that the disk takes.")
-@click.option(
-    "--standby-ms", type=click.FloatRange(0), help="How much longer a commit waits for a synchronous standby."
-)
-@click.option(
-    "--standby-mb", type=click.FloatRange(0, min_open=True), help="MB a second of the network to the standby."
-)
+@click.option("--flush-ms", type=Amount(0), help="How long a commit waits for the disk.")
+@click.option("--wal-mb", type=Amount(0, min_open=True), help="MB of WAL a second that the disk takes.")
+@click.option("--standby-ms", type=Amount(0), help="How much longer a commit waits for a synchronous standby.")
+@click.option("--standby-mb", type=Amount(0, min_open=True), help="MB a second of the network to the standby.")
 @click.option("--max-connections", type=click.IntRange(20), help="PostgreSQL's max_connections.")
 @click.option(
     "--processes", type=click.IntRange(1), default=1, show_default=True, help="Worker processes of each host."
@@ -39,7 +48,9 @@ from tests.support.processes import APPS
 @click.option("--at-once", type=click.IntRange(1), help="Runs of each transaction that enqueues.")
 @click.option("--pooled", is_flag=True, help="Put PgBouncer in front of the workers.")
 @click.option("--quick", is_flag=True, help="Leave out what is simulated, which takes half a minute.")
-@click.option("--check", "checking", is_flag=True, help="Hold the predictions against real runs here, for a minute.")
+@click.option(
+    "--check", "checking", is_flag=True, help="Compare the predictions with real runs on this machine, for two minutes."
+)
 @click.option("--renew", is_flag=True, help="Measure all costs, check the predictions, and write docs/scaling.md.")
 def main(processes: int, pooled: bool, quick: bool, checking: bool, renew: bool, **sizes: float | None) -> None:
     """Print what 1 to 1,000 worker hosts and 1 to 16 clusters carry, and which bound comes first.

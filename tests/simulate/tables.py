@@ -143,7 +143,7 @@ def asleep(costs: Costs, site: Site, rate: float = 5.0, seconds: float = 12.0) -
             cells += [used, next(_waited(found))]
         rows.append(cells)
     head = ["workers", "no runs: cores used", "woken: cores used", "median ms", "polling: cores used", "median ms"]
-    return Table(f"simulated: workers that wait for {rate:g} runs a second, % of one core", head, rows)
+    return Table(f"simulated: workers that wait for {rate:g} runs a second, server CPU in % of one core", head, rows)
 
 
 def disturbances(costs: Costs, site: Site, workers: int = 10) -> Table:

@@ -59,7 +59,7 @@ def test_the_report_fits_a_terminal_and_follows_the_options() -> None:
     assert "standby network" in "".join(line for line in larger if line.startswith("           100"))
 
 
-@pytest.mark.parametrize("options", [("--cores", "0"), ("--clients", "90", "--quick")])
+@pytest.mark.parametrize("options", [("--cores", "0"), ("--flush-ms", "nan"), ("--clients", "90", "--quick")])
 def test_a_size_with_which_nothing_runs_is_refused(options: tuple[str, ...]) -> None:
     outcome = CliRunner().invoke(program.main, options)
     assert outcome.exit_code == 2
