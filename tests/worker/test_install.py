@@ -32,6 +32,7 @@ FORMATS = ("crontab", "systemd", "k8s")
 SECRETS = {
     "DATABASE_URL": "postgresql://me:hush-1@127.0.0.1:1/none",
     "ROWCALL_READ_URL": "postgresql://me:hush-r@127.0.0.1:1/none",
+    "ROWCALL_BROKER_URL": "amqp://me:hush-b@127.0.0.1:1//",
     "ROWCALL_SMTP_URL": "smtps://me:hush-2@mail.example.com",
     "ROWCALL_WEBHOOK_SECRET": "whsec_aHVzaC0zaHVzaC0zaHVzaC0zaHVzaC0zaHVzaC0z",
     "ROWCALL_PAYMENT_KEY": "hush-4",
