@@ -57,10 +57,11 @@ class Asking:
         ids = [outcome.run_id for outcome in answer] if isinstance(answer, list) else range(-len(self.asks), 0)
         asked, held = dict(world.asked), world.held()
         new: set[int] = set()
+        reserved = self._reserved()
         # The queue inserts in the order of the keys.
         for place in sorted(range(len(self.asks)), key=self._order):
             key, number, content = self._request(place)
-            if key not in asked and number not in held:
+            if key not in asked and number not in held and reserved.get(key, place) == place:
                 new.add(place)
                 asked |= {key: (ids[place], content)} if key is not None else {}
                 held |= {number: (ids[place], content)} if number is not None else {}
@@ -77,6 +78,11 @@ class Asking:
         for place in sorted(new):
             self._add(world, place, ids[place], now)
         return outcomes
+
+    def _reserved(self) -> dict[str | None, int]:
+        """Return the place of the request that reserves each idempotency key: the first, if facts can be released."""
+        places = range(len(self.asks) - 1, -1, -1)
+        return {self.asks[place][1]: place for place in places if self.about_numbers and self.asks[place][1]}
 
     def _request(self, place: int) -> tuple[str | None, str | None, object]:
         """Return the keys of both kinds, and the content."""
