@@ -102,10 +102,11 @@ def test_a_run_with_a_key_stays_bare_and_is_read_and_listed_once_with_its_conten
 
 
 def test_an_erased_run_that_was_never_archived_is_listed(connection: PgConnection) -> None:
+    other = ended(connection, Status.SUCCEEDED, "1 year")["id"]
     run_id = ended(connection, Status.SUCCEEDED, "1 hour", idempotency_key="'k'")["id"]
     erase.erase(connection, [run_id], OPERATOR)
-    to_table(connection)
-    assert listed(connection) == [run_id]
+    assert to_table(connection)["archived"] == 1
+    assert listed(connection) == [run_id, other]
     assert queue.get_run(connection, run_id)["archived"] is False
 
 
