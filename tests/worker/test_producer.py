@@ -26,6 +26,7 @@ from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.producer import Producer
+from tests.support.processes import wait_until
 from tests.support.rows import run_in
 
 
@@ -99,9 +100,13 @@ def asleep(once: Producer) -> tuple[Producer, Sleep]:
     staying = replace(once, once=False, sleep=sleep)
     staying._try([])
     finish(staying)
-    for _ in range(20):
+
+    def falls_asleep() -> bool:
         staying._try([])
-    assert sleep.state is State.ASLEEP
+        return sleep.state is State.ASLEEP
+
+    # It waits for the transactions of the whole server, also for those of other tests.
+    wait_until(falls_asleep, "the worker is asleep")
     return staying, sleep
 
 
