@@ -40,18 +40,21 @@ def set_limits(monkeypatch: pytest.MonkeyPatch, part: float, screen: float) -> N
 def test_with_a_table_locked_each_screen_says_what_is_missing_and_is_whole_again_afterwards(
     app: flask.Flask, visit: Visit, filled: Filled, module_url: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    set_limits(monkeypatch, part=0.2, screen=0.5)
+    needed_by = () if table in UNREAD else ONLY_FOR.get(table, ("",))
     gaps = []
     with database.transaction(module_url) as holder:
         fetch_all(holder, f"LOCK TABLE {table}")
         for path in addresses(app, filled):
+            # A screen that does not need the table has a gap only if it waits for the lock, however busy the machine is.
+            part, whole = (0.2, 0.5) if path.startswith(needed_by) else (60, 120)
+            set_limits(monkeypatch, part, whole)
             screen = visit.get(path)
             assert screen.status in {200, 404, 503}, (path, screen.text)
             assert screen.response.mimetype == "text/html"
             if screen.status == 503 or GAP in screen.text:
                 gaps.append(path)
     assert bool(gaps) is (table not in UNREAD)
-    assert [path for path in gaps if not path.startswith(ONLY_FOR.get(table, ("",)))] == []
+    assert [path for path in gaps if not path.startswith(needed_by)] == []
     wait_until(lambda: GAP not in visit.get().text, "the overview is whole")
 
 
