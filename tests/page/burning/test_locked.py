@@ -45,7 +45,7 @@ def test_with_a_table_locked_each_screen_says_what_is_missing_and_is_whole_again
     with database.transaction(module_url) as holder:
         fetch_all(holder, f"LOCK TABLE {table}")
         for path in addresses(app, filled):
-            # A screen that does not need the table has a gap only if it waits for the lock, however busy the machine is.
+            # Other screens have a gap only if they wait for the lock, however busy the machine is.
             part, whole = (0.2, 0.5) if path.startswith(needed_by) else (60, 120)
             set_limits(monkeypatch, part, whole)
             screen = visit.get(path)
