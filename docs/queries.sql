@@ -4544,6 +4544,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
@@ -4595,6 +4597,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -5238,6 +5242,8 @@ FROM (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
         ) AS scanned
     ) AS judged
@@ -5841,6 +5847,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
@@ -5904,6 +5912,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -6011,7 +6021,7 @@ ROLLBACK;
 \set portion '2000'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
-SELECT id, definition_id, priority, attempts, max_attempts, lease_no, suspect, job_type, queue, status, locked_by, natural_key, unique_mode, held_key, content_fingerprint, idempotency_key, key_owner, request_fingerprint, last_error, error_type, last_stack, trace_parent, created_by, scheduled_for, run_at, locked_until, cancel_requested_at, failed_at, started_at, finished_at, created_at, updated_at, pruned_at, archived_at, payload::text AS payload, progress::text AS progress, result::text AS result, attempts_ended::text AS attempts_ended, log::text AS log FROM rowcall.archived_runs
+SELECT id, definition_id, priority, attempts, max_attempts, lease_no, suspect, job_type, queue, status, locked_by, natural_key, unique_mode, held_key, content_fingerprint, idempotency_key, key_owner, request_fingerprint, last_error, error_type, last_stack, trace_parent, created_by, scheduled_for, run_at, locked_until, cancel_requested_at, failed_at, started_at, finished_at, created_at, updated_at, pruned_at, archived_at, payload::text AS payload, progress::text AS progress, result::text AS result, attempts_ended::text AS attempts_ended, log::text AS log, further_keys::text AS further_keys FROM rowcall.archived_runs
 WHERE id > :'after_id' AND created_at >= :'month'::date::timestamp AT TIME ZONE 'UTC'
     AND created_at < (:'month'::date + interval '1 month') AT TIME ZONE 'UTC'
 ORDER BY id LIMIT :'portion';
@@ -7316,6 +7326,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
@@ -7379,6 +7391,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' DESC, id DESC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -7752,6 +7766,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz ORDER BY created_at + interval '0' ASC, id ASC LIMIT :'most'
     ) AS scanned
     WHERE (:'status'::text[] IS NULL OR status = ANY(:'status'::text[]))
@@ -7815,6 +7831,8 @@ WITH page AS MATERIALIZED (
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) > (:'at'::timestamptz, :'id') AND created_at < :'end'::timestamptz AND (SELECT count(*) FROM page) <= :'limit'
     ORDER BY created_at + interval '0' ASC, id ASC OFFSET :'most' - 1 LIMIT 1
 ), shown AS (
@@ -8086,6 +8104,8 @@ SELECT count(*) FILTER (WHERE (:'status'::text[] IS NULL OR status = ANY(:'statu
     ) AS run WHERE held_key = :'key'
             UNION ALL
             SELECT run_id FROM rowcall.request_keys WHERE idempotency_key = :'key'
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? :'key'
         )) AND (created_at, id) < (:'at'::timestamptz, :'id') AND created_at >= :'end'::timestamptz ORDER BY created_at + interval '0' DESC, id DESC LIMIT :'most'
 ) AS scanned;
 ROLLBACK;
@@ -8163,6 +8183,14 @@ ROLLBACK;
 \set run_id '1'
 BEGIN;
 SELECT status, result, error_type, last_error, pruned_at FROM rowcall.job_runs
+WHERE id OPERATOR(pg_catalog.=) :'run_id';
+ROLLBACK;
+
+-- rowcall.queue.views.results: ARCHIVED_RESULT
+-- The same of an archived run, by the primary key of each month.
+\set run_id '1'
+BEGIN;
+SELECT status, result, error_type, last_error, pruned_at FROM rowcall.archived_runs
 WHERE id OPERATOR(pg_catalog.=) :'run_id';
 ROLLBACK;
 

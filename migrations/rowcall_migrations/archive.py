@@ -9,6 +9,7 @@ CREATE TABLE rowcall.archived_runs (
     LIKE rowcall.job_runs,
     attempts_ended jsonb NOT NULL,
     log jsonb NOT NULL,
+    further_keys jsonb,
     archived_at timestamptz DEFAULT now() NOT NULL,
     CONSTRAINT archived_runs_pkey PRIMARY KEY (id, created_at)
 ) PARTITION BY RANGE (created_at);
@@ -17,7 +18,9 @@ CREATE INDEX archived_runs_definition ON rowcall.archived_runs (definition_id, c
     WHERE definition_id IS NOT NULL;
 CREATE INDEX archived_runs_held_key ON rowcall.archived_runs (held_key) WHERE held_key IS NOT NULL;
 CREATE INDEX archived_runs_idempotency_key ON rowcall.archived_runs (idempotency_key)
-    WHERE idempotency_key IS NOT NULL
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX archived_runs_further_keys ON rowcall.archived_runs USING gin (further_keys)
+    WHERE further_keys IS NOT NULL
 """
 
 # Runs with the owner's rights, because only the owner of a table can attach a partition or drop one, and a worker has

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# Code of 0001 prunes beside this schema too, so the database deletes the keys with their run, with the owner's rights.
+# Code of 0001 prunes beside this schema too, so the database deletes the keys with their run, with the owner's rights,
+# and keeps them with the archived run, so that lists find it.
 # The enqueuing role can free only keys that belong to no run.
 REQUEST_KEYS = """
 CREATE TABLE rowcall.request_keys (
@@ -16,8 +17,17 @@ CREATE TABLE rowcall.request_keys (
 CREATE INDEX request_keys_run ON rowcall.request_keys (run_id);
 CREATE FUNCTION rowcall.delete_request_keys() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    further jsonb;
 BEGIN
-    DELETE FROM rowcall.request_keys WHERE run_id = OLD.id;
+    WITH deleted AS (
+        DELETE FROM rowcall.request_keys WHERE run_id = OLD.id RETURNING idempotency_key
+    )
+    SELECT jsonb_agg(DISTINCT idempotency_key) INTO further FROM deleted
+    WHERE idempotency_key IS DISTINCT FROM OLD.idempotency_key;
+    IF further IS NOT NULL THEN
+        UPDATE rowcall.archived_runs SET further_keys = further WHERE id = OLD.id AND created_at = OLD.created_at;
+    END IF;
     RETURN NULL;
 END
 $$;

@@ -16,6 +16,8 @@ archived_runs = Table(
     # The attempts that did not succeed, and the lines that the handler logged, as rows of their tables.
     Column("attempts_ended", JSONB, nullable=False),
     Column("log", JSONB, nullable=False),
+    # The keys of other requests that this run answered, a list of text; written when its bare row is deleted.
+    Column("further_keys", JSONB),
     moment("archived_at", default=True),
     # A unique index of a divided table contains the column by which it is divided.
     PrimaryKeyConstraint("id", "created_at"),
@@ -42,4 +44,10 @@ Index(
     "archived_runs_idempotency_key",
     archived_runs.c.idempotency_key,
     postgresql_where=text("idempotency_key IS NOT NULL"),
+)
+Index(
+    "archived_runs_further_keys",
+    archived_runs.c.further_keys,
+    postgresql_using="gin",
+    postgresql_where=text("further_keys IS NOT NULL"),
 )

@@ -19,8 +19,10 @@ from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
 from rowcall.base.errors import NotAConnection, RowcallError, TransactionOpen
 from rowcall.queue import ClaimRequest, Done, Enqueued, Failure
+from rowcall.queue.retention.walk import PruneOptions, prune_runs
 from rowcall.status import Status
 from tests.queue.database.test_callers_connections import KINDS, alchemy_on_psycopg2, on_psycopg, on_psycopg2
+from tests.support.housekeeping import TYPES, Rehearsal
 from tests.support.processes import wait_until
 from tests.support.rows import WORKER, run_in
 
@@ -162,6 +164,21 @@ def test_a_run_that_ended_without_a_result_is_an_error_that_says_why(fresh_url: 
             assert (raised.value.run_id, raised.value.status) == (outcome.run_id, status)
             assert isinstance(raised.value, RowcallError)
             assert not isinstance(raised.value, TimeoutError)
+
+
+def test_the_result_of_an_archived_run_is_returned(fresh_url: str) -> None:
+    old = dict.fromkeys(("created_at", "finished_at", "updated_at"), "'2020-05-10 12:00+00'")
+    with closing(psycopg2.connect(fresh_url)) as connection:
+        succeeded = ended(connection, Status.SUCCEEDED, result="'[1]'", **old)
+        keyed = ended(connection, Status.SUCCEEDED, result="'[2]'", idempotency_key="'k'", **old)
+        dead = ended(connection, Status.DEAD, last_error="'it broke'", **old)
+        policy = TYPES["prune_runs"].checked({"archive": "table"})
+        assert [*prune_runs(policy, PruneOptions(Rehearsal(connection), to_table=True))]
+        connection.commit()
+        assert succeeded.result(connection, timeout=0) == [1]
+        assert keyed.result(connection, timeout=0) == [2]
+        with pytest.raises(NoResult, match=f"run {dead.run_id} is dead: it broke; `rowcall runs show"):
+            dead.result(connection, timeout=0)
 
 
 def test_a_run_that_fails_and_will_be_tried_again_is_waited_for(fresh_url: str) -> None:

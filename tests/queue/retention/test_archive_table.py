@@ -40,6 +40,15 @@ def at(connection: PgConnection, moment: str, status: Status = Status.SUCCEEDED,
     return run_id
 
 
+def answer(connection: PgConnection, run_id: int, *keys: str) -> None:
+    """Remember that requests with these idempotency keys were answered with this run."""
+    fetch_all(
+        connection,
+        "INSERT INTO rowcall.request_keys SELECT key, 'app', %(run_id)s, 'f' FROM unnest(%(keys)s::text[]) AS key",
+        {"run_id": run_id, "keys": [*keys]},
+    )
+
+
 def listed(connection: PgConnection, order: Order = Order.DESC, limit: int = 50, **criteria: Any) -> list[int]:
     """Return the ids of all pages of a list."""
     page = queue.list_runs(connection, Filter(**criteria), limit, order=order)
@@ -99,6 +108,20 @@ def test_a_run_with_a_key_stays_bare_and_is_read_and_listed_once_with_its_conten
     assert expire(connection, keep_days=30) == 1
     assert listed(connection, key="k") == [run["id"]]
     assert queue.get_run(connection, run["id"])["payload"] == {"n": 1}
+
+
+def test_an_archived_run_is_found_by_every_key_that_it_has_answered(connection: PgConnection) -> None:
+    run_id = ended(connection, Status.SUCCEEDED, "1 year", idempotency_key="'first'")["id"]
+    other = ended(connection, Status.SUCCEEDED, "1 year", idempotency_key="'other'")["id"]
+    answer(connection, run_id, "first", "before")
+    to_table(connection)
+    answer(connection, run_id, "after")
+    assert expire(connection, keep_days=30) == 2
+    for key in ("first", "before", "after"):
+        assert listed(connection, key=key) == [run_id], key
+    assert listed(connection, key="other") == [other]
+    kept = "SELECT further_keys FROM rowcall.archived_runs ORDER BY id"
+    assert [row["further_keys"] for row in fetch_all(connection, kept)] == [["after", "before"], None]
 
 
 def test_an_erased_run_that_was_never_archived_is_listed(connection: PgConnection) -> None:

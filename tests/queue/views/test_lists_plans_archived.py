@@ -44,7 +44,7 @@ WALKS: list[tuple[dict[str, Any], str, int]] = [
     ({}, "pkey", 51 + 2 * MONTHS),
     ({"status": (Status.DEAD, Status.FAILED)}, "created_at_id_idx", 51 + 2 * MONTHS),
     ({"definition": "large"}, "definition_id_created_at_id_idx", 51 + 2 * MONTHS),
-    ({"key": "key-7000"}, "pkey idempotency_key_idx held_key_idx", 6),
+    ({"key": "key-7000"}, "pkey idempotency_key_idx held_key_idx further_keys_idx", 6),
 ]
 
 

@@ -11,7 +11,7 @@ import click
 
 from rowcall.access.audit import record
 from rowcall.base import settings
-from rowcall.base.database import connect_internal
+from rowcall.base.database import PgConnection, connect_internal
 from rowcall.base.errors import MonthNotArchived
 from rowcall.base.files import Files
 from rowcall.cli.retention.prune import ROLES, ByHand
@@ -83,9 +83,7 @@ def export_command(month: date, form: str, folder: Path | None, as_json: bool) -
     with database_url(current) as url, closing(connect_internal(url)) as connection:
         steps = ByHand(connection)
         with steps.step():
-            check_revision(connection)
-            if month not in [row["month"] for row in months(connection)]:
-                raise MonthNotArchived(month)
+            _check(connection, month)
         exported = export_month(steps.step, files, month, form)
     path = (folder or current.archive_folder) / exported.path
     if as_json:
@@ -100,15 +98,23 @@ def export_command(month: date, form: str, folder: Path | None, as_json: bool) -
 @yes_option
 def drop_command(month: date, yes: bool) -> None:
     """Drop MONTH (as 2026-03) from the archive table, with its runs."""
-    confirm(f"this drops all archived runs that were created in {month:%Y-%m}", yes)
     current = settings.read()
     with database_url(current) as url, needs_rights_of(ROLES), closing(connect_internal(url)) as connection:
         by_hand = ByHand(connection)
         with by_hand.step():
-            check_revision(connection)
+            _check(connection, month)
+        confirm(f"this drops all archived runs that were created in {month:%Y-%m}", yes)
+        with by_hand.step():
             dropped = drop_month(connection, month)
             record(connection, operator().who, "prune", "run", None, None, {"archived_month": f"{month:%Y-%m}"})
     click.echo(f"{month:%Y-%m} is dropped, with {_runs(dropped)}")
+
+
+def _check(connection: PgConnection, month: date) -> None:
+    """Raise if the archive table has no such month."""
+    check_revision(connection)
+    if month not in [row["month"] for row in months(connection)]:
+        raise MonthNotArchived(month)
 
 
 def _runs(count: int) -> str:

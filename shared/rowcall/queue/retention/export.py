@@ -31,7 +31,7 @@ FORMS: Mapping[str, str] = {
     **dict.fromkeys(("last_error", "error_type", "last_stack", "trace_parent", "created_by"), TEXT),
     **dict.fromkeys(("scheduled_for", "run_at", "locked_until", "cancel_requested_at", "failed_at"), TIME),
     **dict.fromkeys(("started_at", "finished_at", "created_at", "updated_at", "pruned_at", "archived_at"), TIME),
-    **dict.fromkeys(("payload", "progress", "result", "attempts_ended", "log"), JSON),
+    **dict.fromkeys(("payload", "progress", "result", "attempts_ended", "log", "further_keys"), JSON),
 }
 
 # JSON as PostgreSQL writes it, so that no number is rounded.

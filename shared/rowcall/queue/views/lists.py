@@ -75,8 +75,8 @@ def scans(order: Order) -> tuple[IndexScan, ...]:
             f"definition_id {way}, {by_time}",
             by_time,
         ),
-        # job_runs_idempotency_key, job_runs_held_key and request_keys' primary key: a few runs, of several callers and
-        # types.  They are sorted by an expression, so that the planner does not read job_runs_failed or another index
+        # The indexes of keys on both tables, and request_keys' primary key: a few runs, of several callers and types.
+        # They are sorted by an expression, so that the planner does not read job_runs_failed or another index
         # to get its order.
         IndexScan(
             f"key{named}",
@@ -86,6 +86,8 @@ def scans(order: Order) -> tuple[IndexScan, ...]:
             SELECT id {FROM_ALL_RUNS} WHERE held_key = %(key)s
             UNION ALL
             {REMEMBERED}
+            UNION ALL
+            SELECT id FROM rowcall.archived_runs WHERE further_keys ? %(key)s
         )) AND {beyond}""",
             f"created_at + interval '0' {way}, id {way}",
             by_time,

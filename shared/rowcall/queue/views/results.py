@@ -18,6 +18,12 @@ SELECT status, result, error_type, last_error, pruned_at FROM rowcall.job_runs
 WHERE id OPERATOR(pg_catalog.=) %(run_id)s
 """
 
+# The same of an archived run, by the primary key of each month.
+ARCHIVED_RESULT = """
+SELECT status, result, error_type, last_error, pruned_at FROM rowcall.archived_runs
+WHERE id OPERATOR(pg_catalog.=) %(run_id)s
+"""
+
 # Between two reads: short at first, because many runs take milliseconds, and doubled each time up to the longest.
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.5
@@ -51,7 +57,7 @@ class Enqueued:
         with outside_transaction(connection) as outside:
             while True:
                 with ended(outside):
-                    run = fetch_one(outside, RESULT, {"run_id": self.run_id})
+                    run = self._read(outside)
                 if run is None:
                     raise NoResult(self.run_id, None, f"run {self.run_id} {UNSEEN}")
                 if run["status"] in FINAL:
@@ -61,6 +67,12 @@ class Enqueued:
                     raise ResultTimeout(self.run_id, run["status"], timeout)
                 time.sleep(min(pause, left))  # the run is read again at intervals
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _read(self, connection: Connection) -> Row | None:
+        run = fetch_one(connection, RESULT, {"run_id": self.run_id})
+        if run is None or run["pruned_at"] is not None:
+            run = fetch_one(connection, ARCHIVED_RESULT, {"run_id": self.run_id}) or run
+        return run
 
     def _result_of(self, run: Row) -> Any:
         name = f"run {self.run_id}"
