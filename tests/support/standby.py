@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from psycopg2.errors import SerializationFailure
+
 from rowcall.base import database
 from rowcall.base.database.wal import leader_position, standby_position
 from rowcall.local_postgres import account
@@ -60,8 +62,9 @@ class StandbyServer:
             written = leader_position(connection)["position"]
 
         def has_replayed() -> bool:
-            with database.internal_transaction(self.url) as connection:
+            with suppress(SerializationFailure), database.internal_transaction(self.url) as connection:
                 return bool(standby_position(connection)["position"] >= written)
+            return False
 
         wait_until(has_replayed, "the standby has replayed what was written")
 
@@ -102,9 +105,10 @@ class StandbyServer:
         wait_until(lambda: self.run("SELECT NOT pg_is_in_recovery()"), "it is promoted")
 
     def run(self, statement: str) -> object:
-        """Run a statement on it, and return its first value."""
-        with database.internal_transaction(self.url) as connection:
-            return database.fetch_value(connection, statement)
+        """Run a statement on it, and return its first value; repeat it if replay cancels it."""
+        while True:
+            with suppress(SerializationFailure), database.internal_transaction(self.url) as connection:
+                return database.fetch_value(connection, statement)
 
     def _accepts(self) -> bool:
         assert self._process.poll() is None, self._folder.with_suffix(".log").read_text()

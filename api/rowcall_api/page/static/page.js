@@ -34,7 +34,7 @@ async function refresh() {
     if (fresh && fresh.innerHTML !== region.innerHTML && !busy(region)) region.replaceWith(fresh);
   }
   const [old, age] = [document, next].map((page) => page.getElementById("as-of"));
-  if (old) old.textContent = age ? age.textContent : "";
+  if (old && age) old.textContent = age.textContent;
 }
 
 // Two digits for each part: in some locales, hours before ten have only one digit, and columns would not align.
