@@ -53,7 +53,10 @@ SAMPLES = 20
 @click.option("--part", type=click.Choice(["all", *PARTS]), default="all", show_default=True, help="What to measure.")
 @click.option("--minutes", default=30.0, show_default=True, help="How long the soak takes.")
 @click.option("--rate", default=600, show_default=True, help="How many runs the soak enqueues in a second.")
-def main(runs: int, part: str, minutes: float, rate: int) -> None:
+@click.option(
+    "--archived", type=click.IntRange(10), default=archive.LARGEST, show_default=True, help="How many runs to archive."
+)
+def main(runs: int, part: str, minutes: float, rate: int, archived: int) -> None:
     """Measure what a run costs (costs), what parts of its table cost (table), how fast Rowcall is beside plain SQL
     (speed), what a long history costs (archive), how costs grow (growth), what API and page read of large tables
     (plans), what a steady load makes grow (soak), or what `make simulate` computes with (scaling, which writes
@@ -65,6 +68,9 @@ def main(runs: int, part: str, minutes: float, rate: int) -> None:
             soak.show(soak.soak(bench, minutes, rate, minutes * 60 / SAMPLES))
     if part in {"all", "plans"}:
         measure_plans()
+    if part in {"all", "archive"}:
+        with bench_server() as bench:
+            archive.show(bench, archived)
     for name, measure in ON_A_SERVER.items():
         if part in {"all", name}:
             with bench_server() as bench:
@@ -188,7 +194,6 @@ ON_A_SERVER = {
     "costs": measure_costs,
     "table": table.show,
     "speed": measure_speed,
-    "archive": archive.show,
     "growth": measure_growth,
 }
 
