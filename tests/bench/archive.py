@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -23,9 +22,6 @@ from tests.bench.measures import Bench
 # As a team would keep them: three years.
 MONTHS, DAYS = 36, 1095
 LARGEST = 10_000_000
-
-# For this number, costs are computed.
-BEYOND = 100_000_000
 
 READS = 100
 PRUNED = 10_000
@@ -64,7 +60,7 @@ WHERE inhparent = 'rowcall.archived_runs'::regclass
 
 
 def show(bench: Bench, largest: int) -> None:
-    """Print each figure beside no archived runs, a tenth of the largest number, and this number; and a computed one."""
+    """Print each figure beside none, a tenth of the largest number, and this number of archived runs."""
     figures: dict[str, dict[int, float]] = {}
     sizes = {}
     for size in (0, largest // 10, largest):
@@ -75,20 +71,10 @@ def show(bench: Bench, largest: int) -> None:
             figures.setdefault(name, {})[size] = measure()
     head = "".join(f"{size:>16,}" for size in sizes)
     click.echo(f"\nmicroseconds of the server's CPU, by the number of archived runs in {MONTHS} months")
-    click.echo(f"  {'':36}{head}{BEYOND:>16,} (computed)")
+    click.echo(f"  {'':36}{head}")
     for name, costs in figures.items():
-        click.echo(f"  {name:36}{''.join(f'{cost:16,.1f}' for cost in costs.values())}{beyond(costs):16,.1f}")
-    each = sizes[largest] / largest
-    click.echo(
-        f"  {'bytes on disk, with indexes':36}{''.join(f'{size:16,}' for size in sizes.values())}{each * BEYOND:16,.0f}"
-    )
-
-
-def beyond(costs: dict[int, float]) -> float:
-    """Compute the cost beside BEYOND runs: the depth of an index grows with the logarithm of its rows."""
-    *_, smaller, larger = costs
-    step = (costs[larger] - costs[smaller]) / math.log(larger / smaller)
-    return costs[larger] + max(step, 0) * math.log(BEYOND / larger)
+        click.echo(f"  {name:36}{''.join(f'{cost:16,.1f}' for cost in costs.values())}")
+    click.echo(f"  {'bytes on disk, with indexes':36}{''.join(f'{size:16,}' for size in sizes.values())}")
 
 
 def grow(bench: Bench, size: int) -> None:
