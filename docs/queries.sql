@@ -3586,10 +3586,10 @@ lanes AS (
 ), retrying AS (
     SELECT job_type, coalesce(error_type, '') AS error_type, left(md5(regexp_replace(left(split_part(last_error, chr(10), 1), 200), '"[^"]*"|''[^'']*''|\S*[0-9@]\S*', '*', 'g')), 16) AS error_key, count(*) AS runs
     FROM lanes CROSS JOIN LATERAL (
-        (SELECT job_type, error_type, last_error, status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+        (SELECT job_type, error_type, last_error, status FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
          ORDER BY run_at, id LIMIT 1000)
         UNION ALL
-        (SELECT job_type, error_type, last_error, status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now()
+        (SELECT job_type, error_type, last_error, status FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now()
          ORDER BY run_at, id LIMIT 1000)
     ) AS run
     WHERE status = 'failed' AND (:'queue'::text IS NULL OR lanes.queue = :'queue')
@@ -3739,8 +3739,8 @@ ROLLBACK;
 -- rowcall.queue.finish: SNOOZE
 -- The handler asked to wait, so its attempt does not count; lease_no keeps its value, as always.  The history keeps only
 -- the last of several snoozes in a row, because a handler may snooze again and again for days.
-\set until '2027-01-05T12:00:00+00:00'
 \set pause '15'
+\set until '2027-01-05T12:00:00+00:00'
 \set run_id '1'
 \set lease_no '1'
 \set worker 'worker-1'
@@ -3754,7 +3754,7 @@ WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN run.cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE 'queued' END,
         finished_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN now() END,
-        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL THEN run.run_at
+        run_at = CASE WHEN run.cancel_requested_at IS NOT NULL OR :'pause'::float8 IS NULL THEN run.run_at
                       ELSE greatest(:'until'::timestamptz, now() + :'pause' * interval '1 second') END,
         attempts = run.attempts - 1,
         suspect = CASE WHEN run.failed_at < now() - interval '1 hour' THEN 0 ELSE least(run.suspect, 1) END, locked_by = NULL, locked_until = NULL, updated_at = now()
@@ -6671,7 +6671,7 @@ lanes AS (
     ) AS next
 )
 SELECT head.* FROM lanes CROSS JOIN LATERAL (
-    SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+    SELECT id, job_type, queue, status, lease_no, attempts, updated_at FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
     ORDER BY run_at, id LIMIT 2000
 ) AS head WHERE status = 'running';
 ROLLBACK;
@@ -6777,8 +6777,8 @@ WHERE run_id = :'id' AND lease_no = :'lease_no' AND outcome = 'snooze';
 ROLLBACK;
 
 -- rowcall.queue.views.explain.handover: NOT_TAKEN
--- The first runs of the lane that are not due yet: among them is one that the broker has not taken, if workers have
--- stopped claiming runs of this type.  Uses job_runs_live.
+-- Among the first due runs of the lane is one that the broker has not taken lately, if workers have stopped claiming
+-- runs of this type; their longest pause is 30 seconds.  Uses job_runs_live.
 \set queue 'default'
 \set priority '0'
 \set job_type 'noop'
@@ -6786,12 +6786,12 @@ BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL enable_bitmapscan = off;
 SELECT attempt.error FROM (
     SELECT id, lease_no, job_type FROM rowcall.job_runs
-    WHERE finished_at IS NULL AND queue = :'queue' AND priority = :'priority' AND run_at > now()
+    WHERE finished_at IS NULL AND queue = :'queue' AND priority = :'priority' AND run_at <= now()
     ORDER BY run_at, id LIMIT 100
-) AS later JOIN rowcall.job_attempts AS attempt ON attempt.run_id = later.id AND attempt.lease_no = later.lease_no
-WHERE later.job_type = :'job_type' AND attempt.outcome = 'snooze'
-    AND attempt.error_type = 'NotHandedOver'
-LIMIT 1;
+) AS first JOIN rowcall.job_attempts AS attempt ON attempt.run_id = first.id AND attempt.lease_no = first.lease_no
+WHERE first.job_type = :'job_type' AND attempt.outcome = 'snooze'
+    AND attempt.error_type = 'NotHandedOver' AND attempt.ended_at > now() - interval '2 minutes'
+ORDER BY attempt.ended_at DESC LIMIT 1;
 ROLLBACK;
 
 -- rowcall.queue.views.filters: TAKE_SLOT
@@ -8283,17 +8283,19 @@ lanes AS (
     ) AS next
 ), found AS (
     SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
-        (SELECT status, run_at AS due_since FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+        (SELECT status, run_at AS due_since FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
          ORDER BY run_at, id LIMIT 1000)
         UNION ALL
-        (SELECT status, NULL FROM (
-            SELECT status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
-         ) AS head WHERE status = 'running')
+        (SELECT status, CASE WHEN starts_with(run.locked_by, 'celery ') THEN run_at END FROM (
+            SELECT status, locked_by, run_at FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
+         ) AS run WHERE status = 'running')
         UNION ALL
-        (SELECT status, NULL FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now() ORDER BY run_at, id LIMIT 1000)
+        (SELECT status, NULL FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now() ORDER BY run_at, id LIMIT 1000)
     ) AS run
 ), live AS (
-    SELECT queue, count(due_since) AS due, min(due_since) AS due_since,
+    SELECT queue, min(due_since) AS due_since,
+        count(due_since) FILTER (WHERE status IN ('queued', 'failed')) AS due,
+        count(due_since) FILTER (WHERE status = 'running') AS handed_over,
         count(*) FILTER (WHERE status = 'queued') AS queued,
         count(*) FILTER (WHERE status = 'running') AS running,
         count(*) FILTER (WHERE status = 'failed') AS failed
@@ -8308,6 +8310,7 @@ SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(:'known'::text[])
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
     least(coalesce(live.queued, 0), 1000)::integer AS queued,
     least(coalesce(live.running, 0), 1000)::integer AS running,
+    least(coalesce(live.handed_over, 0), 1000)::integer AS handed_over,
     least(coalesce(live.failed, 0), 1000)::integer AS failed
 FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
 WHERE true
@@ -8333,17 +8336,19 @@ lanes AS (
     ) AS next
 ), found AS (
     SELECT lanes.queue, run.status, run.due_since FROM lanes CROSS JOIN LATERAL (
-        (SELECT status, run_at AS due_since FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+        (SELECT status, run_at AS due_since FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
          ORDER BY run_at, id LIMIT 1000)
         UNION ALL
-        (SELECT status, NULL FROM (
-            SELECT status FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
-         ) AS head WHERE status = 'running')
+        (SELECT status, CASE WHEN starts_with(run.locked_by, 'celery ') THEN run_at END FROM (
+            SELECT status, locked_by, run_at FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
+         ) AS run WHERE status = 'running')
         UNION ALL
-        (SELECT status, NULL FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now() ORDER BY run_at, id LIMIT 1000)
+        (SELECT status, NULL FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at > now() ORDER BY run_at, id LIMIT 1000)
     ) AS run
 ), live AS (
-    SELECT queue, count(due_since) AS due, min(due_since) AS due_since,
+    SELECT queue, min(due_since) AS due_since,
+        count(due_since) FILTER (WHERE status IN ('queued', 'failed')) AS due,
+        count(due_since) FILTER (WHERE status = 'running') AS handed_over,
         count(*) FILTER (WHERE status = 'queued') AS queued,
         count(*) FILTER (WHERE status = 'running') AS running,
         count(*) FILTER (WHERE status = 'failed') AS failed
@@ -8358,6 +8363,7 @@ SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(:'known'::text[])
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
     least(coalesce(live.queued, 0), 1000)::integer AS queued,
     least(coalesce(live.running, 0), 1000)::integer AS running,
+    least(coalesce(live.handed_over, 0), 1000)::integer AS handed_over,
     least(coalesce(live.failed, 0), 1000)::integer AS failed
 FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
 WHERE named.name = :'queue'
@@ -8401,7 +8407,8 @@ GROUP BY run.job_type ORDER BY runs DESC, run.job_type;
 ROLLBACK;
 
 -- rowcall.queue.views.stats: LONGEST_DUE
--- The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
+-- The first runs of each lane of the queue that are due and that nobody performs, from job_runs_live: the cost does not
+-- grow with the backlog.
 \set queue 'default'
 BEGIN;
 SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
@@ -8417,7 +8424,8 @@ lanes AS (
     ) AS next
 ), due AS MATERIALIZED (
     SELECT run.* FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, run_at FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() AND status IN ('queued', 'failed')
+        SELECT id, job_type, run_at FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+            AND (status IN ('queued', 'failed') OR starts_with(run.locked_by, 'celery '))
         ORDER BY run_at, id LIMIT 1000
     ) AS run
 ), first AS (
@@ -8460,7 +8468,7 @@ lanes AS (
 ), run AS (
     SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
     FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
         ORDER BY run_at, id LIMIT 2000
     ) AS head WHERE status = 'running' AND locked_by IN (SELECT id FROM page)
 ), doing AS (
@@ -8514,7 +8522,7 @@ lanes AS (
 ), run AS (
     SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
     FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
         ORDER BY run_at, id LIMIT 2000
     ) AS head WHERE status = 'running' AND locked_by IN (SELECT id FROM page)
 ), doing AS (

@@ -281,7 +281,7 @@ OF_EFFECTS = {
 COLUMNS["archived_runs"] = {
     **COLUMNS["job_runs"],
     "attempts_ended": "The run's rows of `job_attempts`.",
-    "further_keys": "The idempotency keys of other requests that were answered with this run: written when its bare row is deleted.",
+    "further_keys": "The idempotency keys of other requests that this run answered, once its bare row is deleted.",
     "log": "The run's rows of `run_logs`.",
     "archived_at": "When it was archived.",
 }

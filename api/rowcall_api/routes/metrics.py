@@ -43,8 +43,8 @@ OF_A_QUEUE = (
     ),
     Gauge(
         "rowcall_oldest_due_age_seconds",
-        "How long the oldest due run has been due. Alert when it stays above the acceptable delay of this queue, unless"
-        " rowcall_queue_paused is 1.",
+        "How long the oldest run that is due and that nobody performs has been due. Alert when it stays above the"
+        " acceptable delay of this queue, unless rowcall_queue_paused is 1.",
         lambda queue: queue["oldest_due_age_seconds"],
     ),
     Gauge(
@@ -52,7 +52,12 @@ OF_A_QUEUE = (
         "Runs that are waiting to start, due now or later, at most 1000.",
         lambda queue: queue["queued"],
     ),
-    Gauge("rowcall_runs_running", "Runs that workers are running, at most 1000.", lambda queue: queue["running"]),
+    Gauge("rowcall_runs_running", "Runs with the status running, at most 1000.", lambda queue: queue["running"]),
+    Gauge(
+        "rowcall_runs_handed_over",
+        "Running runs that were handed over and that no consumer has begun, at most 1000.",
+        lambda queue: queue["handed_over"],
+    ),
     Gauge(
         "rowcall_runs_failed",
         "Runs whose last attempt failed and that will be retried, at most 1000. Alert when it keeps growing.",

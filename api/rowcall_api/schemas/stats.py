@@ -20,12 +20,16 @@ class QueueStatsSchema(Schema):
     max_running = fields.Integer(allow_none=True, metadata={"description": "How many of its runs may run at a time."})
     due = _count("Runs that are due and not running.")
     oldest_due_age_seconds = fields.Float(
-        metadata={"description": "How long the oldest due run has been due; 0 if no run is due."}
+        metadata={
+            "description": "How long the oldest run that is due and that nobody performs has been due, whether it waits"
+            " for a worker or was handed over and waits for a consumer; 0 if there is none."
+        }
     )
     queued = _count("Runs with the status queued, due now or later.")
     running = _count(
         "Runs with the status running. Only the 2000 runs of each priority that have been due longest are counted."
     )
+    handed_over = _count("Of the running runs, those that were handed over and that no consumer has begun.")
     failed = _count("Runs with the status failed, which get another attempt.")
 
 

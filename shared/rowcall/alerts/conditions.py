@@ -15,6 +15,7 @@ from rowcall.job_types.alerting import CALL_PING_URL, SEND_INCIDENTS
 from rowcall.queue import vacuum, workers
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.lease import LOST, UNBEGUN
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
 
@@ -83,31 +84,42 @@ WHERE lately.outcome <> '{Event.FAIL}' AND run.status = '{Status.DEAD}' AND run.
 GROUP BY run.job_type ORDER BY run.job_type
 """
 
-# The first due run of each lane, from job_runs_live.  A paused queue is included, because a pause can be forgotten.
+# The first run of each lane that is due and that nobody performs, from job_runs_live.  A paused queue is included,
+# because a pause can be forgotten, and so is a run that was handed over, because its consumers may be gone.
 OVERDUE = f"""
 WITH RECURSIVE {LANES}, first AS (
     SELECT lanes.queue, run.* FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, run_at FROM rowcall.job_runs
+        SELECT id, job_type, run_at, {UNBEGUN} AS handed_over FROM rowcall.job_runs AS run
         WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority
-            AND run_at <= now() - %(due)s * interval '1 second' AND status IN {sources_of(Event.CLAIM)}
+            AND run_at <= now() - %(due)s * interval '1 second' AND (status IN {sources_of(Event.CLAIM)} OR {UNBEGUN})
         ORDER BY run_at, id LIMIT 1
     ) AS run
 )
-SELECT DISTINCT ON (first.queue) first.queue, first.id, first.job_type, first.run_at, queues.paused_at,
-    queues.max_running
+SELECT DISTINCT ON (first.queue) first.queue, first.id, first.job_type, first.run_at, first.handed_over,
+    queues.paused_at, queues.max_running
 FROM first LEFT JOIN rowcall.queues ON queues.name = first.queue
 ORDER BY first.queue, first.run_at, first.id
 """
 
-# A type fails if at least this many attempts of 15 minutes failed, and half of all.  Primary key.
+# A type fails if at least this many attempts of 15 minutes failed, and half of all.  Primary key.  Lost messages
+# are not counted there, because no worker ends their attempts; job_attempts_failed finds them.
 FAILED_LEAST = 10
 FAILING = f"""
-SELECT job_type, sum(failed + dead)::integer AS failed, sum(succeeded + failed + dead)::integer AS ended
-FROM rowcall.run_counts
-WHERE minute > now() - interval '15 minutes' AND job_type NOT IN ('{SEND_INCIDENTS.name}', '{CALL_PING_URL.name}')
-GROUP BY job_type
-HAVING sum(failed + dead) >= {FAILED_LEAST} AND 2 * sum(failed + dead) >= sum(succeeded + failed + dead)
-ORDER BY job_type
+WITH counted AS (
+    SELECT job_type, failed + dead AS failed, succeeded + failed + dead AS ended FROM rowcall.run_counts
+    WHERE minute > now() - interval '15 minutes'
+    UNION ALL
+    SELECT run.job_type, 1, 1 FROM (
+        SELECT run_id, error_type FROM rowcall.job_attempts
+        WHERE ended_at > now() - interval '15 minutes' AND outcome IN {sql_list(FAILURES)}
+        ORDER BY ended_at DESC LIMIT {EXAMINED_MOST}
+    ) AS lost CROSS JOIN LATERAL (
+        SELECT job_type FROM rowcall.job_runs WHERE id = lost.run_id OFFSET 0
+    ) AS run WHERE lost.error_type = '{LOST}'
+)
+SELECT job_type, sum(failed)::integer AS failed, sum(ended)::integer AS ended FROM counted
+WHERE job_type NOT IN ('{SEND_INCIDENTS.name}', '{CALL_PING_URL.name}')
+GROUP BY job_type HAVING sum(failed) >= {FAILED_LEAST} AND 2 * sum(failed) >= sum(ended) ORDER BY job_type
 """
 
 
@@ -126,6 +138,7 @@ def _overdue(connection: Connection, limits: Limits) -> Iterator[tuple[str, Mapp
                 "due_since": row["run_at"].isoformat(),
                 "paused": row["paused_at"] is not None,
                 "closed": row["max_running"] == 0,
+                "handed_over": bool(row["handed_over"]),
             },
         )
 

@@ -98,7 +98,7 @@ WITH ended AS (
     UPDATE rowcall.job_runs AS run
     SET status = CASE WHEN {ASKED} THEN '{Status.CANCELLED}' ELSE '{Status.QUEUED}' END,
         finished_at = CASE WHEN {ASKED} THEN now() END,
-        run_at = CASE WHEN {ASKED} THEN run.run_at
+        run_at = CASE WHEN {ASKED} OR %(pause)s::float8 IS NULL THEN run.run_at
                       ELSE greatest(%(until)s::timestamptz, now() + %(pause)s * interval '1 second') END,
         attempts = run.attempts - 1,
         {CLEARED}, locked_by = NULL, locked_until = NULL, updated_at = now()
@@ -214,13 +214,14 @@ def snooze(
     until: datetime | None,
     reason: str,
     forensics: str | None = None,
-    pause: float = SHORTEST_SNOOZE_SECONDS,
+    pause: float | None = SHORTEST_SNOOZE_SECONDS,
     log: Sequence[LogLine] = (),
     error_type: str = "Snooze",
 ) -> Status | None:
     """End the attempt because the handler asked to wait until `until`, or for at least `pause` seconds.
 
-    So does a worker whose broker has not taken the run's message; `error_type` says which.
+    So does a worker whose broker has not taken the run's message; `error_type` says which.  Without a pause, run_at
+    does not change: the run has been due for as long as before.
     """
     failure = Failure(reason, error_type, forensics=forensics)
     return _end(connection, SNOOZE, lease, failure, log, until=until, pause=pause)

@@ -60,6 +60,7 @@ def test_prometheus_reads_the_figures_of_each_queue(call: Call, rows: PgConnecti
         "rowcall_runs_due": 2,
         "rowcall_runs_queued": 1,
         "rowcall_runs_running": 1,
+        "rowcall_runs_handed_over": 0,
         "rowcall_runs_failed": 1,
         "rowcall_queue_paused": 1,
     }
@@ -83,7 +84,7 @@ def test_they_are_those_of_stats(call: Call, rows: PgConnection) -> None:
 
 def test_every_gauge_says_what_it_means_and_is_named_as_prometheus_advises(call: Call, rows: PgConnection) -> None:
     families = list(text_string_to_metric_families(call("GET", "/metrics").text))
-    assert len(families) == 15
+    assert len(families) == 16
     for family in families:
         assert family.type == "gauge"
         assert family.name.startswith("rowcall_")

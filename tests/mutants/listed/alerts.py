@@ -38,7 +38,14 @@ ALERTS = [
         "conditions.py",
         "FAILING",
         ("few failures are told", ">= {FAILED_LEAST}", ">= 1"),
-        ("a few of very many failures are told", "2 * sum(failed + dead)", "99 * sum(failed + dead)"),
+        ("a few of very many failures are told", "2 * sum(failed)", "99 * sum(failed)"),
+        ("lost messages are not told", "lost.error_type = '{LOST}'", "false"),
+        ("attempts of other kinds are counted twice", "lost.error_type = '{LOST}'", "true"),
+    ),
+    *alerting(
+        "conditions.py",
+        "OVERDUE",
+        ("a run whose message waits is not told", "OR {UNBEGUN}", ""),
     ),
     *alerting("pings.py", "ASK", ("a ping is enqueued at each look", "'55 seconds'", "'0 seconds'")),
     *alerting(

@@ -89,6 +89,7 @@ FINISH = [
     *at(
         "finish.py",
         "SNOOZE",
+        ("a run that the broker has not taken is put off", " OR %(pause)s::float8 IS NULL", ""),
         ("snooze keeps the attempt", ", attempts = run.attempts - 1", ""),
         ("snooze without waiting", "ELSE greatest(%(until)s::timestamptz, now()", "ELSE greatest(now(), now()"),
         (

@@ -77,7 +77,7 @@ LEASE = [
         ("a run with an expired lease goes first again", "ELSE now() END", "ELSE run.run_at END"),
         (
             "an expired lease sets no error of its own",
-            "error_type = CASE WHEN {UNBEGUN} THEN 'MessageLost' ELSE 'LeaseExpired' END, ",
+            "error_type = CASE WHEN {UNBEGUN} THEN '{LOST}' ELSE 'LeaseExpired' END, ",
             "",
         ),
     ),

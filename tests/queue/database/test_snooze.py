@@ -37,3 +37,9 @@ def test_of_several_snoozes_in_a_row_the_history_keeps_the_last(connection: PgCo
         fetch_all(connection, CLAIM_AGAIN, {"worker": WORKER, "run_id": run["id"]})
     kept = [(row["lease_no"], row["outcome"]) for row in queue.attempts_of(connection, run["id"])]
     assert kept == [(4, Event.SNOOZE), (5, Event.FAIL), (7, Event.SNOOZE)]
+
+
+def test_a_snooze_without_a_pause_leaves_the_run_as_late_as_it_was(connection: PgConnection) -> None:
+    run = run_in(connection, Status.RUNNING, run_at="now() - interval '1 hour'")
+    assert queue.snooze(connection, lease_of(run), None, "the broker is away", pause=None)
+    assert row_of(connection, run["id"])["run_at"] == run["run_at"]

@@ -35,7 +35,8 @@ def explained(connection: PgConnection, run_id: int) -> Explained:
 def put_off(connection: PgConnection, job_type: str, reason: str, error_type: str) -> int:
     run = run_in(connection, Status.RUNNING, job_type=f"'{job_type}'")
     lease = Lease(WORKER, run["id"], run["lease_no"])
-    assert queue.snooze(connection, lease, LATER, reason, error_type=error_type) is Status.QUEUED
+    pause = None if error_type == "NotHandedOver" else 1.0
+    assert queue.snooze(connection, lease, LATER, reason, pause=pause, error_type=error_type) is Status.QUEUED
     run_id: int = run["id"]
     return run_id
 
@@ -56,6 +57,15 @@ def test_runs_wait_behind_one_of_their_type_that_the_broker_has_not_taken(connec
     elsewhere = run_in(connection, Status.QUEUED, job_type="'send'", queue="'elsewhere'")["id"]
     for run_id in (other, elsewhere):
         assert "broker" not in explained(connection, run_id).message
+    fetch_all(connection, "UPDATE rowcall.job_attempts SET ended_at = now() - interval '3 minutes'")
+    assert "broker" not in explained(connection, behind).message
+
+
+def test_a_run_that_the_broker_has_not_taken_says_so_and_is_due(connection: PgConnection) -> None:
+    told = explained(connection, put_off(connection, "send", AWAY, "NotHandedOver"))
+    assert f"workers wait until the broker takes messages again: {AWAY}" in told.message
+    assert "not due" not in told.message
+    assert not any("run-now" in command for command in told.commands)
 
 
 def test_a_running_run_says_whether_a_consumer_has_begun_it(connection: PgConnection) -> None:

@@ -10,7 +10,7 @@ from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, Row, fetch_all
 from rowcall.queue.operate import retry
 from rowcall.queue.queues import limit_queue, pause_queue
-from rowcall.queue.views.stats import dead_lately, figures
+from rowcall.queue.views.stats import dead_lately, figures, longest_due
 from rowcall.queue.workers import Registration, register, stopped
 from rowcall.status import FAILURES, Event, Status
 from tests.support.rows import run_in
@@ -65,6 +65,17 @@ def test_the_age_of_the_longest_due_run_is_told_by_the_databases_clock(connectio
     run_in(connection, Status.FAILED, run_at="now() - interval '2 hours'", priority="3")
     run_in(connection, Status.QUEUED, run_at="now() - interval '1 hour'")
     assert queue_of(connection)["oldest_due_age_seconds"] == 7200
+
+
+def test_a_run_that_was_handed_over_is_running_and_as_late_as_before(connection: PgConnection) -> None:
+    message, consumer = "'celery mail shop.tasks.send'", "'consumer host:1:a'"
+    run_in(connection, Status.RUNNING, locked_by=consumer, run_at="now() - interval '9 hours'")
+    waits = run_in(connection, Status.RUNNING, locked_by=message, run_at="now() - interval '1 hour'")
+    told = queue_of(connection)
+    assert (told["due"], told["running"], told["handed_over"], told["oldest_due_age_seconds"]) == (0, 2, 1, 3600)
+    found = longest_due(connection, "default")
+    assert found is not None
+    assert found["id"] == waits["id"]
 
 
 def test_a_queue_is_told_of_for_its_runs_its_rule_or_because_it_is_known(connection: PgConnection) -> None:

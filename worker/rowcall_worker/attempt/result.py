@@ -84,7 +84,7 @@ def error_of(error: BaseException) -> AttemptError:
         case errors.CancelRequested():
             return AttemptError(Event.CANCELLED, failure)
         case errors.NotHandedOver():
-            return AttemptError(Event.SNOOZE, failure, after=error.after)
+            return AttemptError(Event.SNOOZE, failure)
         case errors.EffectBusy():
             return AttemptError(Event.SNOOZE, failure, after=errors.EffectBusy.PAUSE_SECONDS)
         case errors.Snooze():

@@ -252,8 +252,10 @@ class Completer:
             self.in_flight.given_up.append(lease)
             return None
         if error.event is Event.SNOOZE:
-            pause = SHORTEST_SNOOZE_SECONDS if error.after is None else error.after
-            kind = failure.error_type if failure.error_type == NotHandedOver.__name__ else Snooze.__name__
+            pause: float | None = error.after or SHORTEST_SNOOZE_SECONDS
+            kind = Snooze.__name__
+            if failure.error_type == NotHandedOver.__name__:
+                pause, kind = None, failure.error_type  # the broker has a pause, and the run is as late as before
             return snooze(connection, lease, error.until, failure.error, failure.forensics, pause, log, kind)
         if error.event is Event.CANCELLED:
             status = cancelled(connection, lease, failure.forensics, log)

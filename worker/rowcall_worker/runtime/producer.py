@@ -95,6 +95,7 @@ class Producer:
         if self._locked:
             return LOCKED_STEP_SECONDS
         pause = min(self.poll, sweeping, *((self.suspects.due_in, self.stranded.due_in) if self.leads else ()))
+        pause = min(pause, self.publisher.opens_in) if self.publisher is not None else pause
         pause = min(pause, self.sleep.pause) if self.sleep is not None and not self.in_flight.closing else pause
         return pause if self.in_flight.waiting.empty() else min(pause, KEPT_SECONDS / 2)
 
@@ -224,6 +225,13 @@ class Producer:
         self._accept(0, claimed, asked_at)
         return swept, room
 
+    def _open_or_close(self, publisher: Publisher) -> None:
+        """Claim no run whose broker has a pause; after the pause, look for those that have been due meanwhile."""
+        leases = publisher.open()
+        if len(leases) > len(self.request.leases):
+            self._sweeper.hurry(at_once=True)
+        self.request = replace(self.request, leases=leases)
+
     def _exchange(self, ended: list[InFlightRun], room: Room) -> tuple[ClaimResult, float, Room]:
         """Write the ends of attempts, and claim as many runs as there is room for.
 
@@ -239,7 +247,7 @@ class Producer:
             self._send(connection, ended, succeeded, self.request)
             succeeded = []
         if self.publisher is not None:
-            self.request = replace(self.request, leases=self.publisher.open())
+            self._open_or_close(self.publisher)
         swept, room = self._look(connection, room)
         quick_types = self.in_flight.quick_types() if room.ahead else ()
         self._visits = visits = self.lanes.visits()

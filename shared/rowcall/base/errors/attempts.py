@@ -96,10 +96,6 @@ class Retry(RowcallError):
 class NotHandedOver(RowcallError):
     """The broker has not confirmed a run's message: the run waits, and its attempt does not count."""
 
-    def __init__(self, reason: str, after: float) -> None:
-        self.after = after
-        super().__init__(reason)
-
 
 class EffectBusy(RowcallError):
     """Another run is performing the same effect: this run waits, and its attempt does not count."""

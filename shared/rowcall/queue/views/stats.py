@@ -12,6 +12,7 @@ from rowcall.base.database import Connection, Row, fetch_all, fetch_one
 from rowcall.base.errors import QueueNotFound
 from rowcall.queue.claims.lanes import LANES, every_lane
 from rowcall.queue.fragments import BY_INDEX
+from rowcall.queue.lease import UNBEGUN
 from rowcall.queue.queues import COUNTED_MOST
 from rowcall.queue.views import pages
 from rowcall.queue.views.live_workers import LIVE_WORKERS
@@ -21,14 +22,14 @@ from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 # Running runs are near the head of their lane, so they are counted among this many of its first runs.
 SCANNED_MOST = 2 * COUNTED_MOST
 
-LANE = "FROM rowcall.job_runs WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
+LANE = "FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority"
 
 
 def queues_sql(lanes: str, among: str = "true") -> str:
     """Return a query for the queues of these lanes: settings and counts.
 
     It scans each lane's range of job_runs_live three times: for runs that could be claimed now, that are
-    running, and that are due later.
+    running, and that are due later.  A run that was handed over and not begun is running, and due since run_at.
     """
     return f"""
 WITH RECURSIVE {lanes}, found AS (
@@ -36,14 +37,16 @@ WITH RECURSIVE {lanes}, found AS (
         (SELECT status, run_at AS due_since {LANE} AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
          ORDER BY run_at, id LIMIT {COUNTED_MOST})
         UNION ALL
-        (SELECT status, NULL FROM (
-            SELECT status {LANE} AND run_at <= now() ORDER BY run_at, id LIMIT {SCANNED_MOST}
-         ) AS head WHERE status = '{Status.RUNNING}')
+        (SELECT status, CASE WHEN {UNBEGUN} THEN run_at END FROM (
+            SELECT status, locked_by, run_at {LANE} AND run_at <= now() ORDER BY run_at, id LIMIT {SCANNED_MOST}
+         ) AS run WHERE status = '{Status.RUNNING}')
         UNION ALL
         (SELECT status, NULL {LANE} AND run_at > now() ORDER BY run_at, id LIMIT {COUNTED_MOST})
     ) AS run
 ), live AS (
-    SELECT queue, count(due_since) AS due, min(due_since) AS due_since,
+    SELECT queue, min(due_since) AS due_since,
+        count(due_since) FILTER (WHERE status IN {sources_of(Event.CLAIM)}) AS due,
+        count(due_since) FILTER (WHERE status = '{Status.RUNNING}') AS handed_over,
         count(*) FILTER (WHERE status = '{Status.QUEUED}') AS queued,
         count(*) FILTER (WHERE status = '{Status.RUNNING}') AS running,
         count(*) FILTER (WHERE status = '{Status.FAILED}') AS failed
@@ -58,6 +61,7 @@ SELECT named.name, queues.name IS NOT NULL OR named.name = ANY(%(known)s::text[]
     coalesce(extract(epoch FROM now() - live.due_since), 0)::float8 AS oldest_due_age_seconds,
     least(coalesce(live.queued, 0), {COUNTED_MOST})::integer AS queued,
     least(coalesce(live.running, 0), {COUNTED_MOST})::integer AS running,
+    least(coalesce(live.handed_over, 0), {COUNTED_MOST})::integer AS handed_over,
     least(coalesce(live.failed, 0), {COUNTED_MOST})::integer AS failed
 FROM named LEFT JOIN live ON live.queue = named.name LEFT JOIN rowcall.queues ON queues.name = named.name
 WHERE {among}
@@ -106,11 +110,13 @@ GROUP BY run.job_type ORDER BY runs DESC, run.job_type
 """
 
 
-# The first due runs of each lane of the queue, from job_runs_live: the cost does not grow with the backlog.
+# The first runs of each lane of the queue that are due and that nobody performs, from job_runs_live: the cost does not
+# grow with the backlog.
 LONGEST_DUE = f"""
 WITH RECURSIVE {every_lane("AND queue = %(queue)s")}, due AS MATERIALIZED (
     SELECT run.* FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, run_at {LANE} AND run_at <= now() AND status IN {sources_of(Event.CLAIM)}
+        SELECT id, job_type, run_at {LANE} AND run_at <= now()
+            AND (status IN {sources_of(Event.CLAIM)} OR {UNBEGUN})
         ORDER BY run_at, id LIMIT {COUNTED_MOST}
     ) AS run
 ), first AS (

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from rowcall.base.clock import elapsed
@@ -34,6 +35,9 @@ IDLE_SECONDS = 30.0
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 
+# What RabbitMQ replies to a message that no queue takes.
+NO_ROUTE = 312
+
 # What each of kombu's drivers needs so that it confirms messages, and waits for no longer than that.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "amqp": {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
@@ -45,6 +49,8 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 class Pause:
     """Until when a queue gets no messages, because the last one was not confirmed."""
 
+    # Why the broker has not taken the last message.
+    why: str = ""
     _until: float = 0.0
     _seconds: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -54,13 +60,13 @@ class Pause:
         """The seconds that are left of it."""
         return max(self._until - elapsed(), 0.0)
 
-    def begin(self) -> float:
-        """Begin a longer pause, unless another thread has just done so; return its seconds."""
+    def begin(self, why: str) -> None:
+        """Begin a longer pause, unless another thread has just done so."""
         with self._lock:
             if not self.left:
+                self.why = why
                 self._seconds = min(self._seconds * 2 or FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
                 self._until = elapsed() + self._seconds
-            return self.left
 
     def end(self) -> None:
         """The queue has taken a message."""
@@ -97,6 +103,11 @@ class Publisher:
         connection.transport_options.update(OPTIONS.get(connection.transport.driver_type, {}))
         return connection
 
+    @property
+    def opens_in(self) -> float:
+        """The seconds until the first of the pauses ends; infinite if there is none."""
+        return min((left for pause in self._pauses.values() if (left := pause.left)), default=inf)
+
     def open(self) -> Mapping[str, float]:
         """Return the leases of the job types that may be claimed now: all except those whose queue has a pause."""
         paused = {queue for queue, pause in self._pauses.items() if pause.left}
@@ -120,12 +131,11 @@ class Publisher:
                 self._publish(run.claimed, handover)
                 pause.end()
                 return AttemptResult(holder=holder_of(handover.queue, handover.task))
-            why = "its last message was not confirmed"
         except Exception as error:
             self._close()
-            why = f"{type(error).__name__}: {one_line(message_of(error))}"
-        reason = f"the broker {self._broker} has not taken a message for queue {handover.queue}: {why}"
-        return AttemptResult.of_error(NotHandedOver(reason, pause.begin()))
+            pause.begin(_why(error))
+        reason = f"the broker {self._broker} has not taken a message for queue {handover.queue}: {pause.why}"
+        return AttemptResult.of_error(NotHandedOver(reason))
 
     def _publish(self, claimed: Claimed, handover: Handover) -> None:
         message = message_for(claimed, handover.task, f"rowcall@{socket.gethostname()}")
@@ -164,6 +174,13 @@ class Publisher:
         if connection is not None:
             # Without the polite end of a connection, for which it would wait.
             connection.collect(socket_timeout=0.1)
+
+
+def _why(error: Exception) -> str:
+    """Say why a broker has not taken a message."""
+    if getattr(error, "reply_code", None) == NO_ROUTE:
+        return "it has no such queue; a Celery worker that serves the queue makes it"
+    return f"{type(error).__name__}: {one_line(message_of(error))}"
 
 
 def publisher_for(types: Mapping[str, JobType], leases: Mapping[str, float], settings: Settings) -> Publisher | None:

@@ -13,18 +13,18 @@ SELECT error FROM rowcall.job_attempts
 WHERE run_id = %(id)s AND lease_no = %(lease_no)s AND outcome = '{Event.SNOOZE}'
 """
 
-# The first runs of the lane that are not due yet: among them is one that the broker has not taken, if workers have
-# stopped claiming runs of this type.  Uses job_runs_live.
-LATER_MOST = 100
+# Among the first due runs of the lane is one that the broker has not taken lately, if workers have stopped claiming
+# runs of this type; their longest pause is 30 seconds.  Uses job_runs_live.
+FIRST_MOST = 100
 NOT_TAKEN = f"""
 SELECT attempt.error FROM (
     SELECT id, lease_no, job_type FROM rowcall.job_runs
-    WHERE finished_at IS NULL AND queue = %(queue)s AND priority = %(priority)s AND run_at > now()
-    ORDER BY run_at, id LIMIT {LATER_MOST}
-) AS later JOIN rowcall.job_attempts AS attempt ON attempt.run_id = later.id AND attempt.lease_no = later.lease_no
-WHERE later.job_type = %(job_type)s AND attempt.outcome = '{Event.SNOOZE}'
-    AND attempt.error_type = '{NotHandedOver.__name__}'
-LIMIT 1
+    WHERE finished_at IS NULL AND queue = %(queue)s AND priority = %(priority)s AND run_at <= now()
+    ORDER BY run_at, id LIMIT {FIRST_MOST}
+) AS first JOIN rowcall.job_attempts AS attempt ON attempt.run_id = first.id AND attempt.lease_no = first.lease_no
+WHERE first.job_type = %(job_type)s AND attempt.outcome = '{Event.SNOOZE}'
+    AND attempt.error_type = '{NotHandedOver.__name__}' AND attempt.ended_at > now() - interval '2 minutes'
+ORDER BY attempt.ended_at DESC LIMIT 1
 """
 
 
@@ -36,6 +36,6 @@ def put_off(connection: Connection, row: Row) -> str:
 
 
 def not_taken(connection: Connection, row: Row) -> list[str]:
-    """Say that workers do not claim this due run, if the broker has not taken another one of its type."""
+    """Say that workers do not claim this due run, if the broker has not taken one of its type."""
     found = fetch_all(connection, IN_ORDER + NOT_TAKEN, row) if row["due"] else []
     return [f"workers wait until the broker takes messages again: {one['error']}" for one in found]
