@@ -71,7 +71,7 @@ MEANINGS = {
     LogEvent.WORKER_STARTED: "A worker process begins to claim.",
     LogEvent.WORKER_STOPPING: "The worker is stopping; running handlers may finish within the grace period.",
     LogEvent.WORKER_STOPPED: "The worker has ended; `reason` is a signal, an error, or why `once` ended. The line"
-    " also has `claimed`, `succeeded`, `failed`, `dead` and `seconds`.",
+    " also has `claimed`, `succeeded`, `failed`, `dead`, `handed_over` and `seconds`.",
     LogEvent.WORKER_ENDED: "A second signal ended the worker at once; these runs stay running until their leases"
     " expire.",
 }

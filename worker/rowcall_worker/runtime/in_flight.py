@@ -13,7 +13,6 @@ from contextlib import suppress
 
 from rowcall.base.clock import elapsed
 from rowcall.queue import Lease
-from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
 from rowcall_worker.runtime.claims.pace import Pace, Room
@@ -34,7 +33,7 @@ class InFlight:
         self.threads = threads
         self.runs: dict[Lease, InFlightRun] = {}
         self.waiting: queue.SimpleQueue[InFlightRun | None] = queue.SimpleQueue()
-        self.tally: Counter[Status] = Counter()
+        self.tally: Counter[str] = Counter()
         self.counter = RunCounter()
         self.claimed, self._claims_left = 0, claims
         self.quiet = threading.Event()
@@ -220,15 +219,15 @@ class InFlight:
             self._leaving -= len(unwritten)
             self._ended.extendleft(reversed(unwritten))
 
-    def written(self, ended: Sequence[InFlightRun], statuses: Sequence[Status]) -> None:
-        """Remove these runs: their ends are committed, or refused for good."""
+    def written(self, ended: Sequence[InFlightRun], ends: Sequence[str]) -> None:
+        """Remove these runs and count the ends that are committed; the others are refused for good."""
         if self._suspect in ended:
             self.wake_ups.wake()  # the next suspect may begin
         with self._lock:
             for run in ended:
                 self.runs.pop(run.lease, None)
             self._leaving -= len(ended)
-            self.tally.update(statuses)
+            self.tally.update(ends)
             if ended:
                 self._written_at = elapsed()
                 self._pace.written(len(ended), self._written_at)

@@ -39,10 +39,12 @@ class Report:
     succeeded: int
     failed: int
     dead: int
+    handed_over: int
     seconds: float
 
     def __str__(self) -> str:
+        handed_over = f", handed over {self.handed_over}" if self.handed_over else ""
         return (
-            f"claimed {self.claimed}, succeeded {self.succeeded}, failed {self.failed}, dead {self.dead}"
+            f"claimed {self.claimed}, succeeded {self.succeeded}, failed {self.failed}, dead {self.dead}{handed_over}"
             f" in {self.seconds:.1f} seconds"
         )

@@ -29,6 +29,7 @@ from rowcall_worker.runtime.claims.sweeper import INTERVAL_SECONDS
 from rowcall_worker.runtime.completer import RELEASE_SECONDS, Completer, log_abandoned
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.executor import Executor
+from rowcall_worker.runtime.handover.let_go import HANDED_OVER
 from rowcall_worker.runtime.handover.publisher import publisher_for
 from rowcall_worker.runtime.heartbeat import Heartbeat, notified
 from rowcall_worker.runtime.in_flight import InFlight
@@ -271,9 +272,8 @@ class Worker:
     def _report(self, seconds: float, reason: str) -> Report:
         """Say what the worker did, in the log too."""
         tally = self.in_flight.tally
-        report = Report(
-            self.in_flight.claimed, tally[Status.SUCCEEDED], tally[Status.FAILED], tally[Status.DEAD], round(seconds, 3)
-        )
+        succeeded, failed, dead = (tally[end] for end in (Status.SUCCEEDED, Status.FAILED, Status.DEAD))
+        report = Report(self.in_flight.claimed, succeeded, failed, dead, tally[HANDED_OVER], round(seconds, 3))
         log().info(LogEvent.WORKER_STOPPED, worker=self.id, reason=reason, **vars(report))
         return report
 

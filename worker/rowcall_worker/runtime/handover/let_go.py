@@ -7,6 +7,9 @@ from rowcall.queue import hand_over, owned
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.in_flight import InFlight
 
+# How a worker counts these runs, beside those that ended with a status.
+HANDED_OVER = "handed over"
+
 
 def let_go(connection: PgConnection, in_flight: InFlight, ended: list[InFlightRun]) -> None:
     """Write who has the leases of the runs that were handed over; remove these runs from the list and from flight.
@@ -19,5 +22,6 @@ def let_go(connection: PgConnection, in_flight: InFlight, ended: list[InFlightRu
     written = hand_over(connection, holders)
     locked = owned(connection, [lease for lease in holders if lease.run_id not in written])
     in_flight.put_off([run for run in ended if run.lease in locked])
-    in_flight.written([run for run in ended if run.lease in holders.keys() - locked], [])
+    gone = [run for run in ended if run.lease in holders.keys() - locked]
+    in_flight.written(gone, [HANDED_OVER] * len(gone))
     ended[:] = [run for run in ended if run.lease not in holders]
