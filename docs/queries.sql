@@ -6802,6 +6802,53 @@ SELECT slot FROM generate_series(1, 2) AS slot
 WHERE pg_try_advisory_xact_lock(hashtextextended('rowcall.search/' || :'key_id' || '/' || slot, 0)) LIMIT 1;
 ROLLBACK;
 
+-- rowcall.queue.views.handed_over: HANDED_OVER
+-- One row for each queue and task of the broker, and one for each consumer.  A consumer's heartbeat renews all of its
+-- leases at once, and changes updated_at.  It comes every third of the shortest lease, but at least at the interval of
+-- the settings.  updated_at also changes if a handler reports progress, and then the lease seems shorter: a consumer
+-- counts as silent a little earlier, but never before its next heartbeat is late, and always after its leases.
+\set heartbeat '30'
+\set page_bytes '1048576'
+BEGIN;
+SET LOCAL enable_seqscan = off; SET LOCAL jit = off;
+WITH RECURSIVE 
+lanes AS (
+    (SELECT queue, priority, run_at FROM rowcall.job_runs
+     WHERE finished_at IS NULL  ORDER BY queue, priority, run_at LIMIT 1)
+    UNION ALL
+    SELECT next.queue, next.priority, next.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT queue, priority, run_at FROM rowcall.job_runs
+        WHERE finished_at IS NULL  AND (queue, priority) > (lanes.queue, lanes.priority)
+        ORDER BY queue, priority, run_at LIMIT 1
+    ) AS next
+), run AS (
+    SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
+    FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by, locked_until, updated_at
+        FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
+    ) AS head WHERE status = 'running'
+        AND (starts_with(locked_by, 'celery ') OR starts_with(locked_by, 'consumer '))
+), holder AS (
+    SELECT locked_by AS id, starts_with(locked_by, 'celery ') AS waits, count(*) AS running, jsonb_agg(jsonb_build_object(
+        'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
+        'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
+            'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
+    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs,
+        max(updated_at) AS heartbeat_at, max(locked_until) AS locked_until,
+        least(:'heartbeat', extract(epoch FROM min(locked_until - updated_at)) / 3)::float8 AS heartbeat_seconds
+    FROM run GROUP BY locked_by
+), shown AS (
+    SELECT holder.*, extract(epoch FROM now() - heartbeat_at)::float8 AS heartbeat_age_seconds,
+        heartbeat_at > now() - 2.5 * heartbeat_seconds * interval '1 second' AS alive
+    FROM holder
+), measured AS (
+    SELECT shown.*, count(*) OVER () AS found, row_number() OVER (ORDER BY waits DESC, alive, id) AS place,
+        sum(octet_length(row_to_json(shown)::text)) OVER (ORDER BY waits DESC, alive, id ROWS UNBOUNDED PRECEDING) AS bytes
+    FROM shown
+)
+SELECT * FROM measured WHERE place <= 200 AND (bytes <= :'page_bytes' OR place = 1) ORDER BY waits DESC, alive, id;
+ROLLBACK;
+
 -- rowcall.queue.views.inspect: GET_RUN
 \set run_id '1'
 BEGIN;
@@ -8468,16 +8515,15 @@ lanes AS (
 ), run AS (
     SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
     FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
-        ORDER BY run_at, id LIMIT 2000
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by, locked_until, updated_at
+        FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
     ) AS head WHERE status = 'running' AND locked_by IN (SELECT id FROM page)
 ), doing AS (
     SELECT locked_by, count(*) AS running, jsonb_agg(jsonb_build_object(
         'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
         'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
             'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
-    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs
-    FROM run GROUP BY locked_by
+    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs FROM run GROUP BY locked_by
 ), shown AS (
     SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs,
         doing.running IS NULL AND coalesce(sleeps_until > now(), false) AS sleeping
@@ -8522,16 +8568,15 @@ lanes AS (
 ), run AS (
     SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
     FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now()
-        ORDER BY run_at, id LIMIT 2000
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by, locked_until, updated_at
+        FROM rowcall.job_runs AS run WHERE finished_at IS NULL AND queue = lanes.queue AND priority = lanes.priority AND run_at <= now() ORDER BY run_at, id LIMIT 2000
     ) AS head WHERE status = 'running' AND locked_by IN (SELECT id FROM page)
 ), doing AS (
     SELECT locked_by, count(*) AS running, jsonb_agg(jsonb_build_object(
         'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
         'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
             'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
-    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs
-    FROM run GROUP BY locked_by
+    ) ORDER BY nth) FILTER (WHERE nth <= 20) AS runs FROM run GROUP BY locked_by
 ), shown AS (
     SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs,
         doing.running IS NULL AND coalesce(sleeps_until > now(), false) AS sleeping

@@ -9,6 +9,7 @@ from datetime import datetime
 import pytest
 
 from rowcall.base import database
+from rowcall.queue.claims.handover import holder_of
 from rowcall.queue.workers import Registration, register, stopped
 from rowcall.status import Status
 from tests.support.processes import rowcall
@@ -17,6 +18,9 @@ from tests.support.terminal import on_terminal
 
 BUSY, STOPPED = "worker-1.eu-central.example:4711:0a1b2c", "worker-2.eu-central.example:4712:0a1b2c"
 
+
+WAITING = "Handed over to Celery, and waiting for a consumer:"
+PERFORMING = "Consumers of Celery that perform runs:"
 
 IDLE = "worker-3:4713:0a1b2c"
 
@@ -72,7 +76,7 @@ def test_a_pipe_gets_all_columns_and_json_all_fields(environment: dict[str, str]
     assert BUSY in piped
     assert " stopped " in piped
     assert "concurrency" in piped
-    told = json.loads(rowcall(environment, "workers", "--json").stdout)
+    told = json.loads(rowcall(environment, "workers", "--json").stdout)["workers"]
     assert [(worker["id"], worker["running"], len(worker["runs"])) for worker in told] == [(BUSY, 3, 3)]
     assert datetime.fromisoformat(told[0]["runs"][0]["started_at"])
 
@@ -93,4 +97,28 @@ def test_between_the_visits_of_cron_the_empty_list_says_when_the_last_one_was(
         database.fetch_all(connection, f"UPDATE rowcall.workers SET {visit}")
     told = rowcall(environment, "workers").stdout
     assert re.search(r"the last heartbeat was 4\d s ago \(`rowcall workers --stopped`\)", " ".join(told.split()))
-    assert rowcall(environment, "workers", "--json").stdout == "[]\n"
+    told = json.loads(rowcall(environment, "workers", "--json").stdout)
+    assert told == {"workers": [], "handed_over": {"waiting": [], "consumers": [], "more": False}}
+
+
+def test_below_the_workers_is_what_was_handed_over(environment: dict[str, str], fresh_url: str) -> None:
+    message, consumer = holder_of("parcels", "shop.parcels.tasks.send_to_each_customer"), f"consumer {IDLE}"
+    with database.transaction(fresh_url) as connection:
+        database.fetch_all(connection, "DELETE FROM rowcall.workers")
+        for holder in (message, message, consumer):
+            run_in(connection, Status.RUNNING, locked_by=f"'{holder}'", started_at="now() - interval '5 minutes'")
+    lines = on_terminal(environment, "workers")
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("no worker is alive")
+    waiting, performing = lines.index(WAITING), lines.index(PERFORMING)
+    assert lines[waiting + 1].split() == ["queue", "task", "waiting", "waiting_since", "run_id"]
+    assert lines[waiting + 2].split() == [*message.split()[1:], "2", "5", "min", "ago", "4"]
+    assert re.fullmatch(rf"{IDLE} +busy +(now|\d+ s ago) +1 +noop 6", lines[performing + 2])
+    with database.transaction(fresh_url) as connection:
+        late = "updated_at = now() - interval '80 seconds', locked_until = now() + interval '40 seconds'"
+        database.fetch_all(connection, f"UPDATE rowcall.job_runs SET {late} WHERE locked_by = '{consumer}'")
+    assert re.search(rf"{IDLE} +busy, silent for 1 min 2\d s ", "\n".join(on_terminal(environment, "workers")))
+
+
+def test_where_nothing_is_handed_over_nothing_is_said_of_it(environment: dict[str, str]) -> None:
+    assert not {WAITING, PERFORMING} & {*on_terminal(environment, "workers")}

@@ -94,6 +94,9 @@ def test_a_doubled_message_is_refused_while_the_run_is_performed(parcels: Parcel
         parcels.wait_for_knock(run_id)
         told = rowcall(parcels.environment, "runs", "explain", str(run_id)).stdout
         assert "running in Celery on" in told
+        seen = json.loads(rowcall(parcels.environment, "workers", "--json").stdout)["handed_over"]
+        assert [run["run_id"] for consumer in seen["consumers"] for run in consumer["runs"]] == [run_id]
+        assert (seen["consumers"][0]["alive"], seen["waiting"]) == (True, [])
         wait_until(lambda: "has begun the run" in parcels.celery_log(), "the double is refused")
         parcels.open_door(run_id)
         parcels.wait(run_id, "succeeded")

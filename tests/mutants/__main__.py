@@ -59,6 +59,8 @@ SENTENCES = (
         for name in ("prune", "prune_walks", "prune_policies", "archive", "archive_table", "archive_export", "erase")
     ),
     f"{FOLDER}views/test_created.py",
+    f"{FOLDER}views/test_handed_over.py",
+    f"{FOLDER}views/test_workers.py",
     f"{FOLDER}failures/test_count.py",
     "tests/worker/test_sleep.py",
     "tests/definitions/test_tick.py",

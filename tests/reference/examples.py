@@ -52,6 +52,10 @@ UPDATE rowcall.schedule_ticks SET ticked_at = now(), worker = 'web-1:4711:6f2c';
 INSERT INTO rowcall.job_definitions (name, job_type, schedule) VALUES ('weekly', 'noop', '@weekly');
 INSERT INTO rowcall.schedule_occurrences (definition_id, nominal_at, outcome, revision, run_id)
 VALUES (1, '2090-03-26T00:00:00Z', 'enqueued', 1, 2);
+INSERT INTO rowcall.job_runs (id, job_type, queue, status, attempts, lease_no, started_at, locked_by, locked_until)
+OVERRIDING SYSTEM VALUE
+VALUES (17, 'noop', 'mail', 'running', 1, 1, now(), 'celery mail shop.tasks.send', now() + interval '1 minute'),
+    (18, 'noop', 'mail', 'running', 1, 1, now(), 'consumer gpu-1:815:6f2c1d', now() + interval '1 minute');
 """
 
 NIGHTLY = {"job_type": "noop", "schedule": "17 3 * * *", "time_zone": "Europe/Berlin", "payload": {"hello": "world"}}

@@ -253,6 +253,7 @@ def test_the_api_serves_its_main_routes(server: Role, monkeypatch: pytest.Monkey
         *("/v1/runs", f"/v1/runs/{dead}", f"/v1/runs/{dead}/attempts", f"/v1/runs/{dead}/explain"),
         *("/v1/definitions", "/v1/effects", "/v1/queues", "/v1/workers", "/v1/job-types", "/v1/failures", "/v1/files"),
         *("/v1/series", "/v1/audit", "/v1/keys", "/v1/keys/me", "/v1/stats", "/readyz", "/metrics"),
+        "/v1/workers/handed-over",
     ):
         ask("GET", path)
     app.extensions["database"].dispose()

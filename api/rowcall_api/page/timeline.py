@@ -9,7 +9,7 @@ from typing import Any
 
 from rowcall.base.database import Row
 from rowcall.base.errors import NotHandedOver
-from rowcall.queue.views.holders import counts, holder_words, is_lost, is_unbegun
+from rowcall.queue.views.explain.holders import counts, holder_words, is_lost, is_unbegun
 from rowcall.status import Event, Status
 
 RETRIED = "Retried, which restarted the count of attempts"

@@ -15,7 +15,7 @@ from rowcall.base.database import Row
 from rowcall.base.durations import duration_words, relative
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.queue.queues import COUNTED_MOST
-from rowcall.queue.views.holders import holder_words
+from rowcall.queue.views.explain.holders import holder_words
 from rowcall.schedule import parse, schedule_words
 from rowcall.status import Status
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from marshmallow import fields
 
+from rowcall.queue.views.handed_over import HOLDERS_MOST
+from rowcall.queue.views.stats import SCANNED_MOST
 from rowcall.queue.views.workers import RUNS_MOST
 from rowcall_api.schemas.answers import AnswerSchema, page_items
 from rowcall_api.schemas.lists.chosen import chosen_fields
@@ -18,7 +22,7 @@ class ProgressSchema(AnswerSchema):
 
 
 class WorkersRunSchema(AnswerSchema):
-    """A run that a worker has claimed and not finished."""
+    """A run that a worker has claimed, or a consumer has begun, and not finished."""
 
     run_id = fields.Integer()
     job_type = fields.String()
@@ -26,6 +30,14 @@ class WorkersRunSchema(AnswerSchema):
     attempt = fields.Integer()
     started_at = fields.AwareDateTime()
     progress = fields.Nested(ProgressSchema, allow_none=True)
+
+
+COUNTED = f"Only the {SCANNED_MOST} runs of each queue and priority that have been due longest are counted."
+
+
+def _first_runs() -> fields.List[Any]:
+    described = f"At most {RUNS_MOST} of these runs, the longest running first."
+    return fields.List(fields.Nested(WorkersRunSchema), metadata={"description": described, "maxItems": RUNS_MOST})
 
 
 class WorkerSchema(AnswerSchema):
@@ -54,19 +66,8 @@ class WorkerSchema(AnswerSchema):
     sleeping = fields.Boolean(
         metadata={"description": "Whether it waits for a notification because nothing is due for it."}
     )
-    running = fields.Integer(
-        metadata={
-            "description": "How many runs it has claimed and not finished. Only the 2000 runs of each queue and"
-            " priority that have been due longest are counted."
-        }
-    )
-    runs = fields.List(
-        fields.Nested(WorkersRunSchema),
-        metadata={
-            "description": f"At most {RUNS_MOST} of these runs, the longest running first.",
-            "maxItems": RUNS_MOST,
-        },
-    )
+    running = fields.Integer(metadata={"description": f"How many runs it has claimed and not finished. {COUNTED}"})
+    runs = _first_runs()
 
 
 class WorkersQuery(FilteredPageQuery):
@@ -86,3 +87,51 @@ class WorkerListSchema(AnswerSchema):
 
     items = page_items(WorkerSchema)
     next = fields.String(allow_none=True, metadata={"description": "The cursor of the next page."})
+
+
+class WaitingMessagesSchema(AnswerSchema):
+    """Runs whose messages wait in a queue of the broker."""
+
+    queue = fields.String(metadata={"description": "The broker's queue."})
+    task = fields.String(metadata={"description": "The Celery task that the messages are for."})
+    waiting = fields.Integer(metadata={"description": f"How many runs wait for a consumer. {COUNTED}"})
+    waiting_since = fields.AwareDateTime(metadata={"description": "When the longest waiting run was handed over."})
+    run_id = fields.Integer(metadata={"description": "The longest waiting run."})
+
+
+class ConsumerSchema(AnswerSchema):
+    """A process of another queue's worker, such as Celery's, that performs runs."""
+
+    id = fields.String(metadata={"description": "`locked_by` of its runs."})
+    hostname = fields.String()
+    pid = fields.Integer()
+    heartbeat_at = fields.AwareDateTime(metadata={"description": "When it last renewed the leases of its runs."})
+    heartbeat_age_seconds = fields.Float()
+    locked_until = fields.AwareDateTime(
+        metadata={"description": "When all of these leases have expired, unless it renews them."}
+    )
+    alive = fields.Boolean(
+        metadata={"description": "Whether it has not missed two heartbeats. If it is dead, its leases expire soon."}
+    )
+    running = fields.Integer(metadata={"description": f"How many runs it has begun and not finished. {COUNTED}"})
+    runs = _first_runs()
+
+
+class HandedOverSchema(AnswerSchema):
+    """Where runs were handed over."""
+
+    waiting = fields.List(
+        fields.Nested(WaitingMessagesSchema),
+        metadata={
+            "description": "One entry for each queue and task of the broker, the longest waiting first.",
+            "maxItems": HOLDERS_MOST,
+        },
+    )
+    consumers = fields.List(
+        fields.Nested(ConsumerSchema),
+        metadata={
+            "description": "The consumers that perform runs, the silent ones first. An idle consumer is not known.",
+            "maxItems": HOLDERS_MOST,
+        },
+    )
+    more = fields.Boolean(metadata={"description": "Whether there are more consumers than are listed."})

@@ -9,6 +9,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 
 from rowcall.base import database
+from rowcall.queue.claims.handover import holder_of
 from rowcall.queue.workers import Registration, register, stopped
 from rowcall.status import Status
 from tests.api.conftest import Call, told
@@ -58,6 +59,31 @@ def test_what_cannot_be_asked_is_a_wrong_field(refused: Call, query: str, field:
     refused("GET", f"/v1/workers?{query}", 422, field)
 
 
+def test_where_nothing_was_handed_over_both_lists_are_empty(call: Call) -> None:
+    assert told(call("GET", "/v1/workers/handed-over")) == {"waiting": [], "consumers": [], "more": False}
+
+
+def test_messages_that_wait_and_consumers_are_listed_as_it_is_described(
+    app: flask.Flask, call: Call, module_url: str
+) -> None:
+    with database.transaction(module_url) as connection:
+        waiting, begun = (
+            run_in(connection, Status.RUNNING, locked_by=f"'{holder}'", started_at="now()")["id"]
+            for holder in (holder_of("parcels", "shop.send"), "consumer gpu-1:7:abc")
+        )
+    found = told(call("GET", "/v1/workers/handed-over", scope="read"))
+    [message], [consumer] = found["waiting"], found["consumers"]
+    assert (message["queue"], message["task"]) == ("parcels", "shop.send")
+    assert (message["waiting"], message["run_id"]) == (1, waiting)
+    assert (consumer["id"], consumer["hostname"], consumer["pid"]) == ("consumer gpu-1:7:abc", "gpu-1", 7)
+    assert (consumer["alive"], consumer["running"], consumer["runs"][0]["run_id"]) == (True, 1, begun)
+    described = told(app.test_client().get("/openapi.json"))
+    answer = described["paths"]["/v1/workers/handed-over"]["get"]["responses"]["200"]
+    schema = answer["content"]["application/json"]["schema"]
+    OAS31Validator({**schema, "components": described["components"]}).validate(found)
+
+
 @pytest.mark.parametrize("scope", ["enqueue", "operate"])
-def test_it_needs_the_scope_read(refused: Call, scope: str) -> None:
-    refused("GET", "/v1/workers", 403, scope=scope)
+@pytest.mark.parametrize("path", ["/v1/workers", "/v1/workers/handed-over"])
+def test_it_needs_the_scope_read(refused: Call, path: str, scope: str) -> None:
+    refused("GET", path, 403, scope=scope)

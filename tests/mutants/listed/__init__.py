@@ -26,6 +26,7 @@ from tests.mutants.listed.erase_definitions import ERASE_DEFINITIONS
 from tests.mutants.listed.failures import FAILURES
 from tests.mutants.listed.finish import FINISH
 from tests.mutants.listed.fragments import HISTORY
+from tests.mutants.listed.handed_over import HANDED_OVER
 from tests.mutants.listed.handover import HANDOVER
 from tests.mutants.listed.idle import IDLE
 from tests.mutants.listed.lease import LEASE
@@ -45,6 +46,7 @@ MUTANTS = (
     *LIMITED,
     *LEASE,
     *HANDOVER,
+    *HANDED_OVER,
     *SUSPECTS,
     *STRANDED,
     *SLEEPERS,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from rowcall.base.database import PgConnection
+from rowcall.queue.claims.handover import holder_of
+from rowcall.status import Status
 from tests.page.browser.tabs import DESKTOP, PHONE, Open, Tab
 from tests.page.filled import Filled
+from tests.support.rows import run_in
 
 pytestmark = pytest.mark.program("chromium")
 
@@ -37,6 +41,15 @@ def test_what_was_found_and_what_is_wrong_in_a_form_can_be_read_by_everybody(ope
     found = [problem for name, path in paths.items() for problem in problems(tab, name, path)]
     # A browser complains of an answer that refuses a filter, too.
     assert [one for one in found if " 422 " not in one] == []
+
+
+def test_what_was_handed_over_can_be_seen_by_everybody(open_tab: Open, committed: PgConnection) -> None:
+    silent = "now() - interval '100 seconds'"
+    for holder, renewed in ((holder_of("parcels", "shop.send"), "now()"), ("consumer gpu-1:7:abc", silent)):
+        run_in(committed, Status.RUNNING, locked_by=f"'{holder}'", started_at=silent, updated_at=renewed)
+    tab = open_tab("operator")
+    found = [problem for path in ("/workers", "") for problem in problems(tab, path, path)]
+    assert found == [], "\n".join(found)
 
 
 def problems(tab: Tab, name: str, path: str) -> list[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.queue.claims.handover import holder_of
 from rowcall.status import Status
 from tests.page.conftest import Browse
 from tests.support.rows import run_in
+
+MESSAGE = holder_of("parcels", "shop.send")
 
 WORKER = """
 INSERT INTO rowcall.workers
@@ -77,3 +80,25 @@ def test_due_runs_that_no_worker_serves_are_named(browse: Browse, committed: PgC
     shown = browse("read").get("/workers")
     assert "No worker serves noop in the queue reports : 1 run is due; the first became due 20 min ago" in shown.text
     assert "/admin/queues/reports" in shown.links
+
+
+def test_below_them_is_what_was_handed_over(browse: Browse, committed: PgConnection) -> None:
+    worker(committed)
+    assert "consumer" not in browse("read").get("/workers").text
+    assert "consumer" not in browse("read").get("").text
+    begun_at = {"started_at": "now() - interval '10 minutes'"}
+    first, _, begun, silent = (
+        run_in(committed, Status.RUNNING, locked_by=f"'{holder}'", **begun_at, **columns)["id"]
+        for holder, columns in (
+            (MESSAGE, {}),
+            (MESSAGE, {}),
+            ("consumer gpu-1:71:abc", {}),
+            ("consumer gpu-2:72:abc", {"updated_at": "now() - interval '100 seconds'"}),
+        )
+    )
+    shown = browse("read").get("/workers")
+    assert f"shop.send parcels 2 {first} , 10 min ago" in shown.text
+    assert f"busy gpu-1 71 {begun} noop, 10 min ago 1 now" in shown.text
+    assert f"silent gpu-2 72 {silent} noop, 10 min ago No heartbeat for 1 min 40 s: it was killed" in shown.text
+    assert {f"/admin/runs/{run_id}" for run_id in (first, begun, silent)} <= {*shown.links}
+    assert "2 runs wait for a consumer; 2 consumers perform 2 runs." in browse("read").get("").text

@@ -11,6 +11,7 @@ from rowcall.base import settings
 from rowcall.base.database import Connection
 from rowcall.queue.failures.list import list_failures
 from rowcall.queue.series.read import Series, read_series
+from rowcall.queue.views.handed_over import list_handed_over
 from rowcall.queue.views.workers import list_workers
 from rowcall_api.page import charts, words
 from rowcall_api.page.blueprint import blueprint
@@ -44,6 +45,7 @@ def overview() -> str:
     late = part(late_run, stats.value["queues"] if stats.value else [])
     found = findings(stats.value, late.value) if stats.value else []
     series = part(_series, chosen)
+    heartbeat = settings.read().heartbeat
     return flask.render_template(
         "rowcall_page/overview.html",
         stats=stats,
@@ -56,7 +58,8 @@ def overview() -> str:
         failures=part(list_failures, limit=SHOWN_MOST),
         series=series,
         charts=_charts(series.value) if series.value else [],
-        workers=part(list_workers, limit=SHOWN_MOST, heartbeat=settings.read().heartbeat),
+        workers=part(list_workers, limit=SHOWN_MOST, heartbeat=heartbeat),
+        handed_over=part(list_handed_over, heartbeat=heartbeat),
         schedules=part(definitions.next_due, SHOWN_MOST),
         range=chosen,
         ranges=list(RANGES),

@@ -1,4 +1,7 @@
-"""Workers: which there are, what each is doing, what it serves, and which due runs no worker serves."""
+"""Workers: which there are, what each is doing, what it serves, and which due runs no worker serves.
+
+Below them, what was handed over: the messages that wait, and the consumers that perform runs.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import flask
 from rowcall.base import settings
 from rowcall.base.database import Connection, Row
 from rowcall.base.durations import duration_words
+from rowcall.queue.views.handed_over import list_handed_over
 from rowcall.queue.views.workers import WorkersPage, list_workers
 from rowcall.queue.workers import silence, unserved
 from rowcall_api.page import access
@@ -30,6 +34,7 @@ def show_all() -> str:
         stopped=stopped,
         gone=duration_words(timedelta(seconds=silence(heartbeat))),
         unserved=part(unserved, silence(heartbeat)),
+        handed_over=part(list_handed_over, heartbeat=heartbeat),
     )
 
 

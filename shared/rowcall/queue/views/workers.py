@@ -23,6 +23,22 @@ from rowcall.status import Status
 RUNS_MOST = 20
 
 
+# The running runs among the heads of `lanes`, each with its place among those of its holder, the longest running first.
+RUNNING = f"""
+    SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
+    FROM lanes CROSS JOIN LATERAL (
+        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by, locked_until, updated_at
+        {LANE} AND run_at <= now() ORDER BY run_at, id LIMIT {SCANNED_MOST}
+    ) AS head WHERE status = '{Status.RUNNING}'"""
+
+# The first of the runs of one holder.
+RUNS = f"""jsonb_agg(jsonb_build_object(
+        'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
+        'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
+            'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
+    ) ORDER BY nth) FILTER (WHERE nth <= {RUNS_MOST})"""
+
+
 def workers_sql(order: Order) -> str:
     """Return the query for a page of workers and their runs; the table has the workers of about one day."""
     by_start = f"started_at {order.way}, id {order.way}"
@@ -37,19 +53,9 @@ WITH RECURSIVE {LANES}, page AS (
     WHERE heartbeat_at > now() - interval '1 day' AND (started_at, id) {order.past} (%(at)s::timestamptz, %(id)s)
         AND (%(stopped)s OR stopped_at IS NULL AND heartbeat_at > now() - %(silence)s * interval '1 second')
     ORDER BY {by_start} LIMIT %(limit)s + 1
-), run AS (
-    SELECT head.*, row_number() OVER (PARTITION BY locked_by ORDER BY started_at, id) AS nth
-    FROM lanes CROSS JOIN LATERAL (
-        SELECT id, job_type, queue, attempts, started_at, progress, status, locked_by {LANE} AND run_at <= now()
-        ORDER BY run_at, id LIMIT {SCANNED_MOST}
-    ) AS head WHERE status = '{Status.RUNNING}' AND locked_by IN (SELECT id FROM page)
+), run AS ({RUNNING} AND locked_by IN (SELECT id FROM page)
 ), doing AS (
-    SELECT locked_by, count(*) AS running, jsonb_agg(jsonb_build_object(
-        'run_id', id, 'job_type', job_type, 'queue', queue, 'attempt', attempts, 'started_at', started_at,
-        'progress', CASE WHEN progress ? 'share' THEN jsonb_build_object(
-            'share', progress -> 'share', 'note', coalesce(progress ->> 'note', '')) END
-    ) ORDER BY nth) FILTER (WHERE nth <= {RUNS_MOST}) AS runs
-    FROM run GROUP BY locked_by
+    SELECT locked_by, count(*) AS running, {RUNS} AS runs FROM run GROUP BY locked_by
 ), shown AS (
     SELECT page.*, coalesce(doing.running, 0) AS running, coalesce(doing.runs, '[]') AS runs,
         doing.running IS NULL AND coalesce(sleeps_until > now(), false) AS sleeping
@@ -99,10 +105,15 @@ def list_workers(
         "page_bytes": page_bytes,
     }
     items, more = pages.read(fetch_all(connection, BY_INDEX + WORKERS[order], asked), frozenset({"sleeps_until"}))
-    for run in (run for item in items for run in item["runs"]):
-        run["started_at"] = datetime.fromisoformat(run["started_at"])
+    date_runs(items)
     last = f"{items[-1]['started_at'].isoformat()} {items[-1]['id']}" if more else ""
     return WorkersPage(items, cursors.written_text(scope, last) if more else None)
+
+
+def date_runs(items: list[Row]) -> None:
+    """Turn the texts of times in the runs of these rows into times."""
+    for run in (run for item in items for run in item["runs"]):
+        run["started_at"] = datetime.fromisoformat(run["started_at"])
 
 
 def _place(text: str) -> tuple[datetime, str]:

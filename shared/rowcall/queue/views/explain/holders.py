@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rowcall.base.database import Row
 from rowcall.queue.lease import CONSUMER, MESSAGE
 from rowcall.status import Event
+
+
+class Task(NamedTuple):
+    """Where a message waits: the broker's queue, and the Celery task."""
+
+    queue: str
+    task: str
+
+
+class Process(NamedTuple):
+    """Where a consumer is."""
+
+    hostname: str
+    pid: int
+
+
+def task_of(message: str) -> Task:
+    """Return where this holder of a lease, which is a message, waits."""
+    return Task(*message.removeprefix(MESSAGE).split(" "))
+
+
+def process_of(consumer: str) -> Process:
+    """Return where this holder of a lease, which is a consumer, is."""
+    hostname, pid, _ = consumer.removeprefix(CONSUMER).rsplit(":", 2)
+    return Process(hostname, int(pid))
 
 
 def is_unbegun(holder: str | None) -> bool:
@@ -15,7 +42,7 @@ def is_unbegun(holder: str | None) -> bool:
 def holder_words(holder: str) -> str:
     """Name the worker, the consumer, or the message that nobody has begun."""
     if is_unbegun(holder):
-        queue, task = holder.removeprefix(MESSAGE).split(" ")
+        queue, task = task_of(holder)
         return f"a message for the Celery task {task} in queue {queue}"
     return f"Celery on {holder.removeprefix(CONSUMER)}" if holder.startswith(CONSUMER) else holder
 
