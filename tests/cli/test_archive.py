@@ -122,4 +122,4 @@ def test_a_role_without_rights_drops_nothing(environment: dict[str, str]) -> Non
             fetch_all(connection, f"GRANT SELECT ON ALL TABLES IN SCHEMA rowcall TO {reader.name}")
         refused = rowcall({**environment, "DATABASE_URL": reader.url}, "archive", "drop", "2020-05", "--yes")
     assert refused.returncode == 1
-    assert "permission denied for function drop_archive_month" in refused.stderr
+    assert "permission denied for table archived_runs" in refused.stderr

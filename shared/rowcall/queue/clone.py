@@ -104,7 +104,7 @@ def _replayed(connection: Connection, run: Row, keys: Keys, key_owner: str) -> i
     holders = find_holders(connection, run["job_type"], key_owner, [keys])
     if holders.requests:
         return replayed(holders, run["job_type"], keys)
-    if holders.facts and not run["pruned_at"]:
+    if holders.facts and not get_run(connection, run["id"])["pruned_at"]:  # its content may be in the archive
         [holder] = holders.facts.values()
         raise NaturalKeyHeld(run["id"], "clone", run["status"], holder.run_id)
     raise refused(connection, run, "clone")

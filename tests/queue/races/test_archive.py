@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import date
+
+import pytest
 
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base import database
 from rowcall.base.database import PgConnection, fetch_all
+from rowcall.base.errors import ArchiveBusy
 from rowcall.queue.retention import archive
 from rowcall.queue.retention.erase import ERASE, erase
 from rowcall.queue.retention.prune import BEGINNING, Retention, prune_page, read_page
@@ -96,3 +101,26 @@ def test_who_archives_waits_for_who_drops_the_month_and_makes_it_again(fresh_url
         assert waiting.result() == 1
     with database.transaction(fresh_url) as connection:
         assert queue.get_run(connection, run_id)["archived"] is True
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read", "serializable"])
+def test_a_month_that_gets_more_runs_after_its_export_is_not_dropped(fresh_url: str, isolation: str) -> None:
+    old(fresh_url)
+    pruned(fresh_url)
+    later = old(fresh_url)
+
+    def dropping() -> None:
+        with closing(database.connect_internal(fresh_url)) as connection:
+            connection.set_session(isolation_level=isolation)
+            with database.committed(connection):
+                archive.drop_month(connection, date(2020, 5, 1), expected=1)
+
+    with ThreadPoolExecutor(1) as thread, database.transaction(fresh_url) as connection:
+        assert prune(connection) == 1
+        waiting = thread.submit(dropping)
+        wait_for_a_waiting_session(fresh_url)
+        connection.commit()
+        with pytest.raises(ArchiveBusy):
+            waiting.result()
+    with database.transaction(fresh_url) as connection:
+        assert queue.get_run(connection, later)["archived"] is True

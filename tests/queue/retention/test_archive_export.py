@@ -165,3 +165,17 @@ def test_a_month_that_cannot_be_exported_is_not_dropped(connection: PgConnection
     with pytest.raises(Unavailable):
         policy(connection, FullDisk(tmp_path), keep_archive_months=12, export_archive="csv")
     assert [row["month"] for row in archive.months(connection)] == [MAY]
+
+
+def test_times_in_csv_are_in_utc_whatever_the_zone_of_the_session(connection: PgConnection, tmp_path: Path) -> None:
+    archived(connection, "2020-05-10 12:00+00")
+    fetch_all(connection, "SET LOCAL TIME ZONE 'Pacific/Kiritimati'")
+    [row] = read_csv(tmp_path / export_month(Rehearsal(connection).step, Files(tmp_path), MAY, "csv").path)
+    assert row["created_at"] == "2020-05-10T12:00:00+00:00"
+
+
+def test_a_month_without_runs_has_an_empty_file_that_says_so(connection: PgConnection, tmp_path: Path) -> None:
+    fetch_all(connection, "SELECT rowcall.make_archive_month('2020-05-01')")
+    written = export_month(Rehearsal(connection).step, Files(tmp_path), MAY, "csv")
+    assert written.path == "2020/05/runs-2020-05-empty.csv.gz"
+    assert (written.runs, read_csv(tmp_path / written.path)) == (0, [])

@@ -10,7 +10,7 @@ import pytest
 from rowcall import queue
 from rowcall.access.audit import Operator
 from rowcall.base.database import PgConnection, Row, fetch_all, fetch_value
-from rowcall.base.errors import ArchiveBusy, MonthNotArchived, RunArchived, RunNotFound, RunPruned
+from rowcall.base.errors import ArchiveBusy, MonthNotArchived, NaturalKeyHeld, RunArchived, RunNotFound, RunPruned
 from rowcall.queue.fragments import RUN_COLUMNS
 from rowcall.queue.retention import archive, erase
 from rowcall.queue.retention.walk import PruneOptions, prune_runs
@@ -193,6 +193,15 @@ def test_a_bare_run_is_cloned_from_the_archive_and_a_retry_says_so(connection: P
     assert queue.get_run(connection, clone.run_id)["payload"] == {"n": 1}
 
 
+def test_an_archived_run_that_holds_its_natural_key_is_not_cloned_and_the_error_says_why(
+    connection: PgConnection,
+) -> None:
+    run_id = ended(connection, Status.SUCCEEDED, "1 year", natural_key="'order-1'", content_fingerprint="'f'")["id"]
+    to_table(connection)
+    with pytest.raises(NaturalKeyHeld, match=f"nothing while run {run_id} holds it"):
+        queue.clone(connection, run_id, OPERATOR)
+
+
 def test_erasing_empties_the_archive_too(connection: PgConnection) -> None:
     keyed = ended(connection, Status.DEAD, "1 year", idempotency_key="'k'", payload="'{\"user\": 7}'")["id"]
     plain = ended(connection, Status.DEAD, "1 year", last_error="'E'", payload="'{\"user\": 7}'")["id"]
@@ -236,7 +245,7 @@ def test_months_are_dropped_when_they_ended_long_enough_ago(connection: PgConnec
 def test_a_month_is_dropped_only_with_as_many_runs_as_were_exported(connection: PgConnection) -> None:
     run_id = at(connection, "2020-05-06 12:00+00")
     to_table(connection)
-    with pytest.raises(ArchiveBusy, match="more of its runs have been archived"):
+    with pytest.raises(ArchiveBusy, match="it does not have the runs any more that were exported"):
         archive.drop_month(connection, date(2020, 5, 1), expected=0)
     assert listed(connection) == [run_id]
     assert archive.drop_month(connection, date(2020, 5, 1), expected=1) == 1

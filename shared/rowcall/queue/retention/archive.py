@@ -51,7 +51,12 @@ SELECT month FROM ({MONTHS}) AS months
 WHERE month + interval '1 month' <= (now() AT TIME ZONE 'UTC') - make_interval(months => %(keep)s) ORDER BY month
 """
 
-DROP_MONTH = "SELECT rowcall.drop_archive_month(%(month)s::date, %(expected)s::bigint)"
+# The lock is taken before the first SELECT of the transaction.  A session whose default isolation is higher than READ
+# COMMITTED counts what there was at that SELECT, and would drop what others have archived since.  As in the function,
+# later readers queue behind the lock, so it is not waited for for long.
+DROP_MONTH = """SET LOCAL lock_timeout = '1s'; LOCK TABLE ONLY rowcall.archived_runs IN ACCESS EXCLUSIVE MODE;
+SELECT rowcall.drop_archive_month(%(month)s::date, %(expected)s::bigint)
+"""
 
 
 def make_months(connection: Connection, run_ids: Sequence[int]) -> None:
@@ -70,7 +75,10 @@ def old_months(connection: Connection, keep: int) -> list[date]:
 
 
 def drop_month(connection: Connection, month: date, expected: int | None = None) -> int:
-    """Drop a month with its runs, and return how many there were; with `expected`, only if there are as many."""
+    """Drop a month with its runs, and return how many there were; with `expected`, only if there are as many.
+
+    Call this before anything else in a transaction.
+    """
     try:
         with all_or_nothing(connection):
             dropped: int | None = fetch_value(connection, DROP_MONTH, {"month": month, "expected": expected})
@@ -81,5 +89,5 @@ def drop_month(connection: Connection, month: date, expected: int | None = None)
     if dropped is None:
         raise MonthNotArchived(month)
     if dropped < 0:
-        raise ArchiveBusy(month, "more of its runs have been archived since it was exported")
+        raise ArchiveBusy(month, "it does not have the runs any more that were exported")
     return dropped

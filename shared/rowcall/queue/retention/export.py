@@ -46,7 +46,7 @@ WHERE created_at >= %(month)s::date::timestamp AT TIME ZONE 'UTC'
 """
 
 # One partition, in the order of its primary key.
-EXPORT = f"""{IN_ORDER}
+EXPORT = f"""{IN_ORDER} SET LOCAL TIME ZONE 'UTC';
 SELECT {_SELECTED} FROM rowcall.archived_runs
 WHERE id > %(after_id)s AND created_at >= %(month)s::date::timestamp AT TIME ZONE 'UTC'
     AND created_at < (%(month)s::date + interval '1 month') AT TIME ZONE 'UTC'
@@ -87,7 +87,7 @@ def export_month(
             return fetch_all(connection, EXPORT, {"month": month, "after_id": after_id, "portion": PORTION})
 
     with step() as connection:
-        since = fetch_value(connection, SINCE, {"month": month})
+        since = fetch_value(connection, SINCE, {"month": month}) or "empty"
     written = files.write(f"{month:%Y/%m}/runs-{month:%Y-%m}-{since}.{suffix}", form(portions()))
     return Exported(written.path, runs, written.size)
 
