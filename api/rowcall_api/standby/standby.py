@@ -23,6 +23,7 @@ from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, Rights
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.redaction import redacted
 from rowcall.base.watched import Answers, InternalConnection
+from rowcall.schema.readable import check_readable
 from rowcall_api.http import database
 from rowcall_api.standby.positions import MOST_SECONDS, Positions
 
@@ -39,7 +40,8 @@ BACK_SECONDS = MOST_SECONDS / 2
 
 NOT_YET = "it has not been checked for long enough yet"
 GONE = "it cannot be reached"
-NO_RIGHT = "its role may not execute pg_control_system() and pg_control_checkpoint()"
+BUSY = "it has no room for a connection, or replay has locked a table"
+NO_RIGHT = "its role may not read the tables, or not execute pg_control_system() and pg_control_checkpoint()"
 
 
 class StandbyUnfit(Exception):
@@ -97,7 +99,8 @@ class Standby:
         except RightsMissing as error:
             reason, detail = NO_RIGHT, str(error)
         except (RowcallError, psycopg2.Error) as error:
-            reason, detail = GONE, str(error)
+            reason = BUSY if isinstance(error, DatabaseUnavailable) else GONE
+            detail = str(error)
             self.answers.end_overdue(0)
         self.away = reason
         if reason is NOT_YET:
@@ -127,6 +130,7 @@ class Standby:
         try:
             with database.each_alone(self._looks) as connection:
                 _, self.age = self._checked(connection)
+                check_readable(connection)
             self._is_suspect = False
         except StandbyUnfit as error:
             return str(error)

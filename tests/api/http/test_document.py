@@ -22,7 +22,8 @@ PUBLISHED = (
     "getEffect getFile getOperation getOwnKey getQueue getRun getSeries getStats limitQueue listAudit "
     "listDefinitions listEffects listEvents listFailures listFiles listJobTypes listKeys listOccurrences "
     "listOperationRefusals listOperations listQueues listRunAttempts listRunEffects listRunLog listRuns "
-    "listHandedOver listWorkers pauseDefinition pauseQueue previewDefinition previewOperation putDefinition removeDefinition "
+    "listHandedOver listWorkers "
+    "pauseDefinition pauseQueue previewDefinition previewOperation putDefinition removeDefinition "
     "removeQueueSettings rescheduleRun resolveEffect resumeDefinition resumeQueue retryRun revokeKey rotateKey "
     "runDefinitionNow runNow startOperation stopOperation"
 )

@@ -14,10 +14,13 @@ from rowcall.base.database import PgConnection, fetch_all, fetch_value
 from rowcall.base.database.wal import leader_position
 from rowcall.base.errors import DatabaseUnavailable
 from rowcall_api.http.database import reading
-from rowcall_api.standby.standby import GONE, NOT_YET
+from rowcall_api.standby.standby import BUSY, GONE, NO_RIGHT, NOT_YET
+from rowcall_migrations.grants import as_grants
 from tests.api.standby.application import READ, Application, answers, application
 from tests.support.logged import logged
 from tests.support.processes import wait_until
+from tests.support.psql import psql
+from tests.support.roles import role
 from tests.support.standby import Leader, StandbyServer
 
 SLOW_ON_A_STANDBY = "SELECT pg_sleep(CASE WHEN pg_is_in_recovery() THEN 3600 ELSE 0 END)"
@@ -119,6 +122,37 @@ def test_a_connection_that_replay_ends_between_two_statements_is_given_up(
     assert asked.answered_by(conflict_and_read) == "leader"
     wait_until(lambda: answers(asked), "the standby answers")
     assert asked.answered_by() == "standby"
+
+
+def test_while_replay_is_paused_with_a_locked_table_only_the_requests_in_progress_wait_for_it(
+    asked: Application, ahead: Leader, behind: StandbyServer
+) -> None:
+    def wait_for_it() -> bool:
+        asked.standby.look()
+        return asked.standby.away == BUSY
+
+    with closing(database.connect(ahead.url)) as connection:
+        fetch_all(connection, "LOCK TABLE rowcall.job_runs IN ACCESS EXCLUSIVE MODE")
+        fetch_all(connection, "SELECT pg_switch_wal()")
+        wait_until(
+            lambda: behind.run("SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock'"), "it is locked"
+        )
+        with behind.paused():
+            connection.rollback()
+            with asked.request(lambda _: None) as heard:
+                wait_until(wait_for_it, "a look finds the lock")
+                wait_until(lambda: heard == ["leader"], "the leader has answered")
+            assert asked.answered_by() == "leader"
+    wait_until(lambda: answers(asked), "the standby answers")
+
+
+def test_a_standby_whose_role_may_not_read_does_not_answer(ahead: Leader, behind: StandbyServer) -> None:
+    psql(ahead.url, as_grants([]))
+    with role(ahead.url, "web", "rowcall_enqueue") as ours:
+        behind.catch_up()
+        with application(ahead.url, behind.instead_of(ours.url)) as asked:
+            asked.standby.look()
+            assert asked.standby.away == NO_RIGHT
 
 
 def test_a_promoted_standby_does_not_answer(ahead: Leader) -> None:

@@ -14,6 +14,7 @@ from rowcall.base.errors import RowcallError
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
+from rowcall.schema.readable import check_readable
 from rowcall.schema.revision import Schema, schema_of
 
 # How long a standby may take to replay what the leader has just written.
@@ -73,6 +74,7 @@ def _finding(connection: PgConnection, written: Row, schema: Schema | None) -> F
             " (pg_stat_wal_receiver), and whether replay is paused (pg_get_wal_replay_pause_state()); while it is more"
             " than 10 s behind, the API reads from the leader",
         )
+    check_readable(connection)
     return Finding("standby", True, "it has replayed all that the leader had written, and can answer reads")
 
 
