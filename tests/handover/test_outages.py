@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -74,8 +75,20 @@ def test_a_broker_that_falls_silent_before_it_confirms_costs_no_attempt_and_doub
     assert parcels.labels().count(str(run_id)) == 1
 
 
-def test_a_queue_that_does_not_exist_takes_no_message_and_the_run_says_so(parcels: Parcels) -> None:
+def examined(parcels: Parcels) -> str:
+    """Return what doctor says of the hand-over."""
+    found = json.loads(rowcall(parcels.environment, "doctor", "--json").stdout)["findings"]
+    [message] = [
+        f"{'ok' if one['good'] else 'FIX'}: {one['message']}" for one in found if one["subject"] == "hand-over"
+    ]
+    return message
+
+
+def test_a_queue_that_does_not_exist_takes_no_message_and_the_run_and_doctor_say_so(parcels: Parcels) -> None:
+    masked = parcels.broker.url.replace(":guest@", ":**@")
+    assert examined(parcels) == f"ok: the broker {masked} answers; queues: {QUEUE}"
     parcels.broker.delete(QUEUE)
+    assert examined(parcels).startswith(f"FIX: the broker {masked} has no queue {QUEUE}: start a Celery worker")
     run_id = parcels.send(order_id=1)
     rowcall(parcels.environment, "worker", "once")
     assert put_off(parcels, run_id)

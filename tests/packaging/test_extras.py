@@ -12,11 +12,15 @@ from pathlib import Path
 import click
 import pytest
 
+from rowcall.access.audit import Operator
+from rowcall.base import database
 from rowcall.cli import extras
 from rowcall.cli.main import OWN, rowcall
+from rowcall.definitions import apply_code
+from rowcall.job_types import load_catalogue
 from tests.packaging.installed import Environment
 from tests.packaging.test_tree import packages
-from tests.support.processes import LIMIT_SECONDS
+from tests.support.processes import APPS, LIMIT_SECONDS
 
 CORE = {"marshmallow", "psycopg2", "sqlalchemy"}
 
@@ -116,6 +120,25 @@ def test_a_file_of_definitions_needs_the_extra_that_brings_its_reader(module_url
     ended = rowcall_without("ruamel", "definitions", "apply", "jobs.toml", DATABASE_URL=module_url)
     sentence = "rowcall definitions apply needs the cli extra: pip install 'rowcall[cli]'"
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", f"{sentence}\n")
+
+
+def test_doctor_says_which_extra_a_hand_over_needs() -> None:
+    variables = {"ROWCALL_APP": "parcels", "PYTHONPATH": str(APPS), "ROWCALL_BROKER_URL": "amqp://127.0.0.1:1//"}
+    ended = rowcall_without("kombu", "doctor", **variables)
+    told = " ".join(ended.stdout.split())
+    assert "FIX hand-over: a job type hands its runs over: pip install 'rowcall[handover]'" in told
+    assert "check DATABASE_URL and that the server accepts connections" in told
+    assert "`rowcall doctor` tries it" not in told
+
+
+def test_doctor_says_which_extra_the_policy_of_the_archive_needs(fresh_url: str) -> None:
+    policy = '{"archive": "table", "keep_archive_months": 36, "export_archive": "parquet"}'
+    with database.transaction(fresh_url) as connection:
+        apply_code(connection, load_catalogue(None), Operator("test"))
+        change = "UPDATE rowcall.job_definitions SET payload = %(policy)s WHERE name = 'prune_runs'"
+        database.fetch_all(connection, change, {"policy": policy})
+    told = " ".join(rowcall_without("pyarrow", "doctor", DATABASE_URL=fresh_url).stdout.split())
+    assert 'FIX archive: the policy of prune_runs has export_archive = "parquet", but pyarrow is not installed' in told
 
 
 def test_the_help_lists_a_command_without_its_extra_and_says_what_it_needs() -> None:

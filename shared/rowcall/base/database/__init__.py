@@ -91,13 +91,17 @@ def driver_connect(url: str, application_name: str, factory: type[PgConnection])
     return connection
 
 
+# The end of the error's message, which doctor leaves out.
+ASK_DOCTOR = " (`rowcall doctor` tries it)"
+
+
 def unreachable(url: str, error: Exception) -> DatabaseUnreachable:
     """Return the error for a connection that could not be opened."""
     options = "unset PGOPTIONS, which a pooler refuses (and `options` in DATABASE_URL), or connect directly; "
     advice = options if "unsupported startup parameter: options" in str(error) else ""
     return DatabaseUnreachable(
         f"no connection to {redacted(url)}: {one_line(str(error))};"
-        f" {advice}check DATABASE_URL and that the server accepts connections (`rowcall doctor` tries it)"
+        f" {advice}check DATABASE_URL and that the server accepts connections{ASK_DOCTOR}"
     )
 
 

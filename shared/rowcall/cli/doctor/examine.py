@@ -20,6 +20,7 @@ from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.doctor.grants import grants
+from rowcall.cli.doctor.handover import handover
 from rowcall.cli.doctor.health import examine_health, handlers
 from rowcall.cli.doctor.messages import alerts, emails, switch, unchecked, unsent
 from rowcall.cli.doctor.standby import standby
@@ -59,6 +60,7 @@ def examine(settings: Settings) -> list[Finding]:
         *misspelt(),
         Finding("job types", True, ", ".join(sorted(catalogue))),
         handlers(catalogue, settings.app),
+        *handover(catalogue, settings),
         *_database_findings(settings, catalogue),
         emails(settings),
         alerts(settings, catalogue),
@@ -151,7 +153,8 @@ def _database_findings(settings: Settings, catalogue: Catalogue | None) -> Itera
             yield from standby(url, settings)
             yield pooler(url)
     except (RowcallError, psycopg2.Error) as error:
-        sentence = LOCKED if isinstance(error, LockNotAvailable) else redacted(str(error))
+        told = redacted(str(error)).replace(database.ASK_DOCTOR, "")
+        sentence = LOCKED if isinstance(error, LockNotAvailable) else told
         if isinstance(error, InsufficientPrivilege):
             sentence = (
                 f"{error.diag.message_primary}: `rowcall migrate --grants` prints the grants that this role needs"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from importlib.util import find_spec
 from pkgutil import resolve_name
 
 from rowcall import definitions, effects
@@ -15,6 +16,8 @@ from rowcall.cli.doctor.finding import Finding
 from rowcall.cli.terminal.output import shown
 from rowcall.effects.kinds import TABLES
 from rowcall.job_types.catalogue import Catalogue
+from rowcall.job_types.housekeeping import PRUNE_RUNS
+from rowcall.queue.retention.prune import policy_of
 from rowcall.queue.vacuum import OLD, OLD_XIDS, bloated, holding_back, sees_all_sessions
 from rowcall.queue.views.stats import EXAMINED_MOST, dead_lately
 from rowcall.status import Event, Status, sources_of
@@ -202,6 +205,22 @@ def holding(connection: PgConnection, older: timedelta = OLD, xids: int = OLD_XI
     return Finding("vacuum", False, "; ".join(map(_held, rows)))
 
 
+def parquet(connection: PgConnection) -> Iterator[Finding]:
+    """Find a policy that exports months as Parquet where that cannot be written."""
+    try:
+        policy = policy_of(connection, PRUNE_RUNS.name)
+    except RowcallError:
+        return  # the finding about definitions says why it is invalid
+    if policy["export_archive"] == "parquet" and not find_spec("pyarrow"):
+        yield Finding(
+            "archive",
+            False,
+            'the policy of prune_runs has export_archive = "parquet", but pyarrow is not installed here: run `pip'
+            " install 'rowcall[parquet]'` where a worker serves the queue maintenance, or choose \"csv\"; until then,"
+            " months stay in the archive table",
+        )
+
+
 def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Iterator[Finding]:
     """Run the checks in this file that need the database."""
     yield paused(connection)
@@ -210,6 +229,7 @@ def examine_health(connection: PgConnection, catalogue: Catalogue | None) -> Ite
     yield open_effects(connection)
     if catalogue is not None:
         yield broken(connection, catalogue)
+    yield from parquet(connection)
     yield bloat(connection)
     yield holding(connection)
 

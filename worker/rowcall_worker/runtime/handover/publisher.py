@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -43,6 +43,9 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "amqp": {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
     "redis": {"socket_timeout": ANSWER_SECONDS, "socket_connect_timeout": ANSWER_SECONDS},
 }
+
+# AMQP's code for a queue that does not exist.
+NO_SUCH_QUEUE = 404
 
 
 @dataclass
@@ -83,7 +86,7 @@ class Publisher:
         self._leases = leases
         self._pauses = {handover.queue: Pause() for handover in handovers.values()}
         self._of_thread = threading.local()
-        self._broker = self._checked()
+        self.broker = self._checked()
 
     def _checked(self) -> str:
         """Return the broker's address without its password; raise if kombu cannot use the URL."""
@@ -107,6 +110,29 @@ class Publisher:
     def opens_in(self) -> float:
         """The seconds until the first of the pauses ends; infinite if there is none."""
         return min((left for pause in self._pauses.values() if (left := pause.left)), default=inf)
+
+    @staticmethod
+    def _open(connection: Any) -> None:
+        connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=ANSWER_SECONDS)
+
+    @property
+    def queues(self) -> Sequence[str]:
+        """The broker's queues that get messages."""
+        return sorted(self._pauses)
+
+    def missing_queues(self) -> Sequence[str]:
+        """Return which of them do not exist, or raise what a broker that does not answer raises.
+
+        Only RabbitMQ is asked, because Redis and SQS take messages for a queue of any name.
+        """
+        connection = self._connection()
+        try:
+            self._open(connection)
+            if connection.transport.driver_type != "amqp":
+                return []
+            return [queue for queue in self.queues if not _exists(connection, queue)]
+        finally:
+            connection.collect(socket_timeout=0.1)
 
     def open(self) -> Mapping[str, float]:
         """Return the leases of the job types that may be claimed now: all except those whose queue has a pause."""
@@ -134,7 +160,7 @@ class Publisher:
         except Exception as error:
             self._close()
             pause.begin(_why(error))
-        reason = f"the broker {self._broker} has not taken a message for queue {handover.queue}: {pause.why}"
+        reason = f"the broker {self.broker} has not taken a message for queue {handover.queue}: {pause.why}"
         return AttemptResult.of_error(NotHandedOver(reason))
 
     def _publish(self, claimed: Claimed, handover: Handover) -> None:
@@ -162,8 +188,8 @@ class Publisher:
             return kept
         self._close()
         self._of_thread.connection = connection = self._connection()
+        self._open(connection)
         # A channel of its own: to open the default one, kombu would wait for a broker for ever.
-        connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=ANSWER_SECONDS)
         self._of_thread.producer = producer = connection.Producer(connection.channel(), auto_declare=False)
         return producer
 
@@ -183,6 +209,17 @@ def _why(error: Exception) -> str:
     return f"{type(error).__name__}: {one_line(message_of(error))}"
 
 
+def _exists(connection: Any, queue: str) -> bool:
+    """Whether RabbitMQ has this queue; the answer that it has none closes the channel."""
+    try:
+        connection.channel().queue_declare(queue, passive=True)
+    except connection.channel_errors as error:
+        if getattr(error, "code", None) != NO_SUCH_QUEUE:
+            raise
+        return False
+    return True
+
+
 def publisher_for(types: Mapping[str, JobType], leases: Mapping[str, float], settings: Settings) -> Publisher | None:
     """Return the publisher of a worker with these job types, or None if none of them hands over."""
     handovers = {name: job_type.handover for name, job_type in types.items() if job_type.handover is not None}
@@ -196,6 +233,7 @@ def publisher_for(types: Mapping[str, JobType], leases: Mapping[str, float], set
     try:
         return Publisher(settings.broker_url, handovers, leases)
     except SettingsError as error:
-        if isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == "kombu":
+        cause = error.__cause__
+        if isinstance(cause, ModuleNotFoundError) and (cause.name or "").partition(".")[0] == "kombu":
             raise SettingsError("a job type hands its runs over: pip install 'rowcall[handover]'") from None
         raise
