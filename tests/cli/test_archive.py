@@ -14,6 +14,7 @@ from rowcall.status import Status
 from tests.support.processes import rowcall
 from tests.support.roles import role
 from tests.support.rows import run_in
+from tests.support.terminal import on_terminal
 
 DEFINITIONS = """
 [definitions.prune_runs]
@@ -60,7 +61,12 @@ def test_months_are_listed_exported_and_dropped(environment: dict[str, str], tmp
     run_id = pruned(environment)
     [month] = json.loads(rowcall(environment, "archive", "list", "--json").stdout)
     assert (month["month"], month["bytes"] > 0) == ("2020-05", True)
-    assert "2020-05" in rowcall(environment, "archive", "list").stdout
+    listed = rowcall(environment, "archive", "list")
+    assert "2020-05" in listed.stdout
+    assert (
+        listed.stderr
+        == "runs is PostgreSQL's estimate; - means that it has none before the first ANALYZE of the month\n"
+    )
     told = json.loads(rowcall(environment, "archive", "export", "2020-05", "--json").stdout)
     assert (told["runs"], Path(told["path"]).parent) == (1, tmp_path / "archive/2020/05")
     assert f"\n{run_id},".encode() in gzip.decompress(Path(told["path"]).read_bytes())
@@ -73,6 +79,35 @@ def test_months_are_listed_exported_and_dropped(environment: dict[str, str], tmp
     with database.transaction(environment["DATABASE_URL"]) as connection:
         [row] = fetch_all(connection, "SELECT action, after FROM rowcall.audit_log ORDER BY id DESC LIMIT 1")
     assert row == {"action": "prune", "after": {"archived_month": "2020-05"}}
+
+
+def test_a_month_that_postgresql_has_counted_needs_no_note(environment: dict[str, str]) -> None:
+    pruned(environment)
+    with database.transaction(environment["DATABASE_URL"]) as connection:
+        fetch_all(connection, "ANALYZE rowcall.archived_runs")
+    assert rowcall(environment, "archive", "list").stderr == ""
+
+
+def test_a_month_is_exported_in_the_format_of_the_policy_unless_another_is_asked_for(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    pruned(environment)
+    assert ".csv.gz (" in rowcall(environment, "archive", "export", "2020-05").stdout
+    policy = 'archive = "table", keep_archive_months = 1200, export_archive = "parquet"'
+    (tmp_path / "definitions.toml").write_text(DEFINITIONS.replace('archive = "table"', policy))
+    applied = rowcall(environment, "definitions", "apply", str(tmp_path / "definitions.toml"))
+    assert applied.returncode == 0, applied.stderr
+    assert ".parquet (" in rowcall(environment, "archive", "export", "2020-05").stdout
+    assert ".csv.gz (" in rowcall(environment, "archive", "export", "2020-05", "--format", "csv").stdout
+
+
+def test_a_list_on_a_terminal_marks_archived_runs(environment: dict[str, str]) -> None:
+    assert rowcall(environment, "enqueue", "noop").returncode == 0
+    pruned(environment)
+    lines = on_terminal(environment, "runs", "list")
+    assert [line.split()[1:3] for line in lines[1:3]] == [["noop", "dead*"], ["noop", "queued"]]
+    assert lines[3:] == ["* in the archive: can be read and cloned"]
+    assert "*" not in rowcall(environment, "runs", "list").stdout
 
 
 @pytest.mark.parametrize("command", [["export"], ["drop", "--yes"]])

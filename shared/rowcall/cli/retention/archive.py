@@ -21,12 +21,17 @@ from rowcall.cli.terminal.group import Group
 from rowcall.cli.terminal.output import json_option, show_json
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
+from rowcall.job_types.housekeeping import PRUNE_RUNS
 from rowcall.local_postgres.url import database_url
 from rowcall.queue.retention.archive import drop_month, months
 from rowcall.queue.retention.export import FORMATS, export_month
+from rowcall.queue.retention.prune import policy_of
 from rowcall.schema import check_revision
 
 LISTED = ("month", "runs", "bytes")
+
+# Printed after the table if PostgreSQL has not counted all months.
+NOT_COUNTED = "runs is PostgreSQL's estimate; - means that it has none before the first ANALYZE of the month"
 
 NO_MONTHS = (
     'the archive table is empty; it fills if the policy of prune_runs has archive = "table" (docs/housekeeping.md)'
@@ -61,11 +66,18 @@ def list_command(table: Table) -> None:
     with command_transaction() as connection:
         rows, now = [{**row, "month": f"{row['month']:%Y-%m}"} for row in months(connection)], clock(connection)
     table.show(rows, LISTED, now, NO_MONTHS)
+    if not table.as_json and any(row["runs"] is None for row in rows):
+        click.echo(NOT_COUNTED, err=True)
 
 
 @archive_command.command("export")
 @click.argument("month", type=Month())
-@click.option("--format", "form", type=click.Choice([*FORMATS]), default="csv", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([*FORMATS]),
+    help="[default: export_archive of the policy of prune_runs, or csv]",
+)
 @click.option(
     "--to",
     "folder",
@@ -73,7 +85,7 @@ def list_command(table: Table) -> None:
     help="The folder in which the file is written.  [default: ROWCALL_ARCHIVE]",
 )
 @json_option
-def export_command(month: date, form: str, folder: Path | None, as_json: bool) -> None:
+def export_command(month: date, form: str | None, folder: Path | None, as_json: bool) -> None:
     """Write the runs of MONTH (as 2026-03) to one file; they stay in the table.
 
     CSV is compressed with gzip; Parquet needs the parquet extra.
@@ -84,6 +96,7 @@ def export_command(month: date, form: str, folder: Path | None, as_json: bool) -
         steps = ByHand(connection)
         with steps.step():
             _check(connection, month)
+            form = form or policy_of(connection, PRUNE_RUNS.name)["export_archive"] or "csv"
         exported = export_month(steps.step, files, month, form)
     path = (folder or current.archive_folder) / exported.path
     if as_json:

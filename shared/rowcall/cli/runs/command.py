@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from rowcall import queue
+from rowcall.base.database import Row
 from rowcall.cli.parameters import JsonObject, Moment
 from rowcall.cli.runs.explain import explain_command
 from rowcall.cli.runs.filtered import filtered, in_words, misspelt
@@ -33,6 +34,9 @@ from rowcall.status import Status
 LISTED = ("id", "job_type", "status", "attempts", "queue", "run_at", "finished_at", "error")
 # The columns that a narrow terminal drops first, to keep the error.
 SPARE = ("queue", "attempts", "run_at", "finished_at")
+
+# On a terminal, the mark after the status of an archived run.
+ARCHIVED = "*"
 
 # Seconds between two reads with --watch.
 WATCHED_SECONDS = 2.0
@@ -124,9 +128,21 @@ def _list(criteria: queue.Filter, limit: int, include: tuple[str, ...], table: T
     else:
         question = "" if rows else misspelt(criteria)
         empty = "; ".join(filter(None, (f"no runs match {in_words(criteria)}", question)))
+    marked = not table.as_json and sys.stdout.isatty() and any(row["archived"] for row in rows)
     if not table.as_json:
-        rows = [{**row, "error": None if row["status"] == Status.SUCCEEDED else error_of(row)} for row in rows]
+        rows = [_as_listed(row, marked) for row in rows]
     table.show(rows, LISTED, now, empty, spare=SPARE)
+    if marked:
+        click.echo(f"{ARCHIVED} in the archive: can be read and cloned")
+
+
+def _as_listed(row: Row, marked: bool) -> Row:
+    """Return a row for people: without the errors of earlier attempts, and with a mark if it is archived."""
+    return {
+        **row,
+        "status": f"{row['status']}{ARCHIVED if marked and row['archived'] else ''}",
+        "error": None if row["status"] == Status.SUCCEEDED else error_of(row),
+    }
 
 
 for one in (
