@@ -8,7 +8,7 @@ from rowcall.queue.cancel import ask_to_cancel, cancel, cancel_any, force_cancel
 from rowcall.queue.claims.claim import claim
 from rowcall.queue.claims.claim_limited import claim_limited
 from rowcall.queue.claims.exchange import exchange
-from rowcall.queue.claims.handover import Begun, begin, hand_over, whose
+from rowcall.queue.claims.handover import Begun, begin, give_back, hand_over, whose
 from rowcall.queue.claims.request import Claimed, ClaimRequest, ClaimResult, Limited
 from rowcall.queue.claims.stranded import held
 from rowcall.queue.claims.suspects import Suspect, claim_suspect
@@ -83,6 +83,7 @@ __all__ = [
     "faults_of",
     "force_cancel",
     "get_run",
+    "give_back",
     "give_up",
     "hand_over",
     "has_queue",

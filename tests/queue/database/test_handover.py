@@ -11,7 +11,7 @@ from rowcall import queue
 from rowcall.base import database
 from rowcall.base.database import PgConnection, Row
 from rowcall.queue import Begun, Lease
-from rowcall.queue.claims.handover import holder_of
+from rowcall.queue.claims.handover import GIVEN_BACK_SECONDS, holder_of
 from rowcall.status import Status
 from tests.support.rows import WORKER, row_of, run_in
 
@@ -26,6 +26,10 @@ def begin(connection: PgConnection, run: Row, consumer: str = ONE, repeated: boo
 
 def handed_over(connection: PgConnection, **columns: str) -> Row:
     return run_in(connection, Status.RUNNING, **{"locked_by": f"'{HOLDER}'", **columns})
+
+
+def give_back(connection: PgConnection, run: Row) -> Status | None:
+    return queue.give_back(connection, Lease(HOLDER, run["id"], run["lease_no"]), "not handed over here")
 
 
 def test_a_lease_passes_to_the_message_and_nothing_else_changes(connection: PgConnection) -> None:
@@ -134,3 +138,31 @@ def test_the_lease_of_a_run_that_was_begun_expires_as_any_other(connection: PgCo
     assert queue.expire(connection, run["id"], run["lease_no"])
     row = row_of(connection, run["id"])
     assert (row["status"], row["attempts"], row["suspect"]) == (Status.FAILED, run["attempts"], 1)
+
+
+def test_a_run_that_a_consumer_gives_back_is_due_again_and_has_lost_no_attempt(connection: PgConnection) -> None:
+    run, alike = (handed_over(connection, attempts="1", started_at="now()") for _ in range(2))
+    assert give_back(connection, run) is Status.QUEUED
+    row = row_of(connection, run["id"])
+    assert (row["status"], row["attempts"], row["suspect"], row["locked_by"]) == (Status.QUEUED, 0, 0, None)
+    assert row["run_at"] - row["updated_at"] == timedelta(seconds=GIVEN_BACK_SECONDS)
+    [attempt] = queue.attempts_of(connection, run["id"])
+    assert (attempt["outcome"], attempt["worker"], attempt["error_type"]) == ("snooze", HOLDER, "GivenBack")
+    assert attempt["error"] == "not handed over here"
+    assert row_of(connection, alike["id"]) == alike
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"lease_no": "4"}, {"locked_by": f"'{OTHER}'"}, {"locked_by": f"'{WORKER}'"}],
+    ids=["the lease is over", "a consumer has begun it", "a worker performs it"],
+)
+def test_only_a_run_whose_message_waits_is_given_back(connection: PgConnection, columns: dict[str, str]) -> None:
+    run = handed_over(connection, **columns)
+    assert give_back(connection, {**run, "lease_no": 3}) is None
+    assert row_of(connection, run["id"]) == run
+
+
+def test_a_run_that_is_given_back_after_a_request_to_cancel_it_is_cancelled(connection: PgConnection) -> None:
+    run = handed_over(connection, cancel_requested_at="now()")
+    assert give_back(connection, run) is Status.CANCELLED

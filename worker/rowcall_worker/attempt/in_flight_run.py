@@ -31,6 +31,7 @@ class InFlightRun:
         "deadline",
         "ended_at",
         "forensics",
+        "interrupted",
         "lease",
         "log",
         "lost",
@@ -55,6 +56,8 @@ class InFlightRun:
         self.result = NO_RESULT
         self.progress: str | None = None
         self.forensics: str | None = None
+        # The error that ended the handler from outside, such as Celery's second Ctrl-C.
+        self.interrupted: BaseException | None = None
         self.write_at = 0.0
         self.refusals = 0
         # Most runs log nothing.

@@ -22,6 +22,9 @@ from rowcall_worker.attempt.result import AttemptResult, kept_text
 from rowcall_worker.gateways import Gateways
 from rowcall_worker.handlers import Handler
 
+# What a process raises in a handler to end it; a handler may raise these too.
+INTERRUPTIONS = (SystemExit, KeyboardInterrupt, GeneratorExit)
+
 
 @dataclass(frozen=True)
 class Runner:
@@ -79,7 +82,9 @@ class Runner:
                 return NO_RESULT
             return AttemptResult(kept_text(value, f"the handler of {job_type} returned"))
         except BaseException as error:
-            # Also SystemExit: it ends the attempt, not the worker.
+            # Also SystemExit: it ends the attempt, not the worker.  A consumer raises it again.
+            if isinstance(error, INTERRUPTIONS):
+                run.interrupted = error
             return _broke_late(context, error) if context.finished else AttemptResult.of_error(error)
         finally:
             PARENT.reset(enqueues)

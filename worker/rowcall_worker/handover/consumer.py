@@ -12,33 +12,40 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from rowcall import __version__
-from rowcall.base import logs, settings
+from rowcall.base import logs
 from rowcall.base.clock import elapsed
 from rowcall.base.database import PgConnection
-from rowcall.base.errors import DeclarationError
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
 from rowcall.base.tracing import exporter
-from rowcall.job_types import catalogue
+from rowcall.job_types import Catalogue
 from rowcall.local_postgres.url import database_url
-from rowcall.queue import Begun, begin, whose
+from rowcall.queue import Begun, Lease, begin, give_back, whose
 from rowcall.queue.lease import CONSUMER
+from rowcall.queue.views.explain.holders import is_unbegun
 from rowcall.queue.workers import Registration
 from rowcall.schema import check_revision
 from rowcall.status import Status
 from rowcall_worker.attempt.connections import Connections
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.attempt.result import AttemptResult
-from rowcall_worker.attempt.runner import Runner
-from rowcall_worker.handlers import load_handlers
+from rowcall_worker.attempt.runner import INTERRUPTIONS, Runner
+from rowcall_worker.handover.declared import declared
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import CONNECTION_ERRORS, Link, Outage
 from rowcall_worker.runtime.heartbeat import Heartbeat
 from rowcall_worker.runtime.in_flight import AGAIN_SECONDS, InFlight
 from rowcall_worker.runtime.watchdog import Watchdog
 
+# How long, and how often, to look whether the worker that has sent a message has let go of its run.
+LET_GO_SECONDS, LET_GO_STEP_SECONDS = 5.0, 0.1
+
 # How long to try to begin a run: without a beginning, its message is lost, and the run is handed over again.
 BEGIN_SECONDS = 60.0
+
+
+NOT_HANDED_OVER = "its app does not hand this job type over"
+STOPPED = "the consumer was stopped before the run was finished"
 
 
 class NoThreads:
@@ -68,18 +75,13 @@ class Consumer:
     """What one process shares: its name, its connections, and the threads that keep leases and time limits."""
 
     def __init__(self) -> None:
-        chosen = settings.read()
+        chosen, types, handlers = declared()
         logs.configure(chosen)
         exporter.configure("rowcall-consumer")
-        self._types = types = catalogue()
+        self._types = types
         self._leases = {
             name: job_type.lease or chosen.lease for name, job_type in types.items() if job_type.handover is not None
         }
-        if not self._leases:
-            raise DeclarationError(
-                f"no job type of ROWCALL_APP={chosen.app} hands its runs over: declare handover=celery(...), or set"
-                " ROWCALL_APP to the package that does"
-            )
         self._kept = ExitStack()
         url = self._kept.enter_context(database_url(chosen))
         host, outage = socket.gethostname(), Outage()
@@ -87,7 +89,7 @@ class Consumer:
         self._in_flight = InFlight(threads=1)
         self._completer = Completer(self._in_flight, types)
         self._link = Link(url, "rowcall consumer", outage)
-        self._runner = Runner.of(load_handlers(types, chosen.app), Connections(url, outage.answers), chosen)
+        self._runner = Runner.of(handlers, Connections(url, outage.answers), chosen)
         self._fits = False
         # One statement at a time: all threads share the connection.
         self._turn = threading.Lock()
@@ -119,11 +121,21 @@ class Consumer:
         except BaseException as error:
             # Celery's soft time limit may raise anywhere: the error ends the attempt.
             result = AttemptResult.of_error(error)
+            run.interrupted = error if isinstance(error, INTERRUPTIONS) else None
         finally:
             logs.RUN.reset(token)
+        if run.interrupted is not None and not result.finished:
+            self._release(run)
         self._in_flight.settle(run, result)
         self._write(run)
+        if run.interrupted is not None:
+            raise run.interrupted
         return True
+
+    def _release(self, run: InFlightRun) -> None:
+        """Give the run back unfinished, because its process is being stopped; unless its time limit came first."""
+        with self._turn:
+            self._completer.release(self._link, self._in_flight.abandon(run), STOPPED)
 
     def _begin(self, run_id: int, lease_no: int) -> InFlightRun | None:
         """Begin the run, or log why its message is refused."""
@@ -150,7 +162,7 @@ class Consumer:
             try:
                 connection = self._connection()
                 begun = begin(connection, run_id, lease_no, self.name, self._leases, repeated)
-                reason = _reason(whose(connection, run_id), lease_no, self._leases) if begun is None else ""
+                reason = self._refusal(connection, run_id, lease_no) if begun is None else ""
             except CONNECTION_ERRORS as error:
                 pause = self._link.lost(error)
                 if elapsed() >= until:
@@ -160,6 +172,22 @@ class Consumer:
             else:
                 self._link.works()
                 return asked_at, begun or reason
+
+    def _refusal(self, connection: PgConnection, run_id: int, lease_no: int) -> str:
+        """Return why the message begins nothing; a run that a worker performs in future is given back to its queue."""
+        until = elapsed() + LET_GO_SECONDS
+        while True:
+            row = whose(connection, run_id)
+            reason = _reason(row, lease_no, self._types)
+            if row is None or reason != NOT_HANDED_OVER:
+                return reason
+            if is_unbegun(row["locked_by"]):
+                message = Lease(row["locked_by"], run_id, lease_no)
+                given_back = give_back(connection, message, f"{self.name} has the message: {reason}")
+                return f"{reason}: the run is {given_back}" if given_back is not None else "the lease is over"
+            if elapsed() >= until:
+                return f"{reason}, and {row['locked_by']} has not let go of the run"
+            time.sleep(LET_GO_STEP_SECONDS)  # nothing signals that the worker has let go
 
     def _connection(self) -> PgConnection:
         """Return the connection of this process, after it has been found once to fit this code."""
@@ -202,12 +230,13 @@ def _refuse(run_id: int, lease_no: int, reason: str) -> None:
     log().info(LogEvent.MESSAGE_REFUSED, run_id=run_id, lease_no=lease_no, reason=reason)
 
 
-def _reason(row: Mapping[str, object] | None, lease_no: int, leases: Mapping[str, float]) -> str:
+def _reason(row: Mapping[str, object] | None, lease_no: int, types: Catalogue) -> str:
     """Say why the message with this lease begins nothing."""
     if row is None:
         return "there is no such run"
     if row["lease_no"] != lease_no or row["status"] != Status.RUNNING:
         return f"the lease is over: the run is {row['status']}, and its last lease has the number {row['lease_no']}"
-    if row["job_type"] not in leases:
-        return f"job type {row['job_type']} is not handed over"
-    return f"{row['locked_by']} has begun the run"
+    holder, job_type = str(row["locked_by"]), str(row["job_type"])
+    if holder.startswith(CONSUMER):
+        return f"{holder} has begun the run"
+    return types.lacks(job_type) or NOT_HANDED_OVER

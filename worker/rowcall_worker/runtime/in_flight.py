@@ -244,13 +244,13 @@ class InFlight:
                 self.quiet.set()
             return True
 
-    def abandon(self) -> list[InFlightRun]:
-        """Give up the runs whose handlers have not ended, and return them; their results no longer count.
+    def abandon(self, only: InFlightRun | None = None) -> list[InFlightRun]:
+        """Give up the runs whose handlers have not ended, or this one, and return them; their results no longer count.
 
         Runs that have ended stay, because their results must still be written.
         """
         with self._lock:
-            abandoned = [run for run in self.runs.values() if not run.settled]
+            abandoned = [run for run in self.runs.values() if not run.settled and only in (None, run)]
             for run in abandoned:
                 run.settled = True
         return abandoned

@@ -13,9 +13,14 @@ from typing import Any, NamedTuple
 
 from rowcall.base.database import Connection, Row, fetch_all, fetch_one
 from rowcall.queue.claims.request import Claimed
+from rowcall.queue.finish import snooze
 from rowcall.queue.fragments import BY_INDEX, LEASE_KEY
 from rowcall.queue.lease import CONSUMER, MESSAGE, UNLOCKED, Lease, parameters_of
-from rowcall.status import Event, sources_of
+from rowcall.status import Event, Status, sources_of
+
+# The type of error, in the history, of a run that a consumer gives back, and how long such a run waits, so that workers
+# and consumers that do not agree whether its type is handed over pass it to and fro only slowly.
+GIVEN_BACK, GIVEN_BACK_SECONDS = "GivenBack", 10.0
 
 # After the broker has confirmed the messages.  A run that a consumer has begun already is not found, and stays as it
 # is.  A locked row is skipped, because a consumer may be about to begin its run.
@@ -81,3 +86,11 @@ def begin(
 def whose(connection: Connection, run_id: int) -> Row | None:
     """Return the type, status, lease_no and owner of a run; None if there is no such run."""
     return fetch_one(connection, WHOSE, {"run_id": run_id})
+
+
+def give_back(connection: Connection, message: Lease, reason: str) -> Status | None:
+    """Give back a run whose message waits; return its new status, or None if the lease is over.
+
+    A consumer does this if a worker performs the runs of this type.  The attempt does not count.
+    """
+    return snooze(connection, message, None, reason, pause=GIVEN_BACK_SECONDS, error_type=GIVEN_BACK)
