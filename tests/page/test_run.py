@@ -204,7 +204,7 @@ def test_the_timeline_tells_every_attempt_in_order(browse: Browse, committed: Pg
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (Status.RUNNING, "Attempt 2 is running"),
+        (Status.RUNNING, "Attempt 2 began"),
         (Status.QUEUED, "Attempt 3 of 5 is due"),
         (Status.FAILED, "Attempt 3 of 5 is due"),
         (Status.CANCELLED, "The run is cancelled"),

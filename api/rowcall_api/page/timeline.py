@@ -9,7 +9,8 @@ from typing import Any
 
 from rowcall.base.database import Row
 from rowcall.base.errors import NotHandedOver
-from rowcall.queue.views.explain.holders import counts, holder_words, is_lost, is_unbegun
+from rowcall.queue.claims.handover import GIVEN_BACK
+from rowcall.queue.views.explain.holders import counts, is_lost, is_unbegun, task_words
 from rowcall.status import Event, Status
 
 RETRIED = "Retried, which restarted the count of attempts"
@@ -26,6 +27,10 @@ OUTCOMES: dict[str, tuple[str, str]] = {
 }
 
 
+# The same for an attempt that was put off, but not by its handler: its type of error -> the end of the sentence.
+PUT_OFF = {NotHandedOver.__name__: "could not be handed over", GIVEN_BACK: "was given back"}
+
+
 @dataclass(frozen=True)
 class Entry:
     """One attempt, or what comes before or after the attempts."""
@@ -33,7 +38,8 @@ class Entry:
     state: str
     title: str
     at: datetime | None
-    worker: str | None = None
+    # What follows the time: who had the run.
+    by: str | None = None
     seconds: float | None = None
     error_type: str | None = None
     error: str | None = None
@@ -71,15 +77,17 @@ def _created(run: Row) -> Entry:
 
 def _ended(attempt: Row) -> Entry:
     state, words = OUTCOMES[attempt["outcome"]]
+    if attempt["outcome"] == Event.SNOOZE:
+        words = PUT_OFF.get(attempt["error_type"], words)
+    title, worker = f"Attempt {attempt['attempt']} {words}", attempt["worker"]
     if is_lost(attempt):
-        state, words = "queued", "was handed over, and no consumer began it"
-    elif attempt["error_type"] == NotHandedOver.__name__:
-        words = "could not be handed over"
+        state = "queued"
+        title = f"The message of attempt {attempt['attempt']} for {task_words(worker)} was given up"
     return Entry(
         state,
-        f"Attempt {attempt['attempt']} {words}",
+        title,
         attempt["ended_at"],
-        holder_words(attempt["worker"]),
+        None if is_unbegun(worker) else f"by {worker}",
         _seconds(attempt["started_at"], attempt["ended_at"]),
         attempt["error_type"],
         attempt["error"],
@@ -91,10 +99,11 @@ def _ended(attempt: Row) -> Entry:
 def _present(run: Row, now: datetime) -> Iterator[Entry]:
     """Yield what the run does now, or how it ended, unless the entry of the last attempt says so."""
     status, number = Status(run["status"]), run["attempts"]
-    if status is Status.RUNNING:
-        length = _seconds(run["started_at"], now)
-        does = "waits for a consumer" if is_unbegun(run["locked_by"]) else "is running"
-        yield Entry(status, f"Attempt {number} {does}", run["started_at"], holder_words(run["locked_by"]), length)
+    if status is Status.RUNNING and is_unbegun(run["locked_by"]):
+        title = f"Attempt {number} was handed over to {task_words(run['locked_by'])}"
+        yield Entry(status, title, run["started_at"], "and waits for a consumer")
+    elif status is Status.RUNNING:
+        yield Entry(status, f"Attempt {number} began", run["started_at"], f"and is running on {run['locked_by']}")
     elif status is Status.SUCCEEDED:
         length = _seconds(run["started_at"], run["finished_at"])
         yield Entry(status, f"Attempt {number} succeeded", run["finished_at"], None, length)

@@ -15,7 +15,7 @@ from rowcall.base.database import Row
 from rowcall.base.durations import duration_words, relative
 from rowcall.base.errors import ScheduleInvalid
 from rowcall.queue.queues import COUNTED_MOST
-from rowcall.queue.views.explain.holders import holder_words
+from rowcall.queue.views.explain.holders import holder_words, is_unbegun
 from rowcall.schedule import parse, schedule_words
 from rowcall.status import Status
 
@@ -130,6 +130,11 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
+def held_as(holder: str) -> str:
+    """Return the name of the fact that says who has a running run."""
+    return "Handed over as" if is_unbegun(holder) else "Performed by"
+
+
 def sentence(text: str) -> str:
     """Return the text with its first letter capitalized."""
     return text[:1].upper() + text[1:]
@@ -148,5 +153,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "plural": plural,
     "schedule": schedule,
     "holder": holder_words,
+    "held_as": held_as,
     "sentence": sentence,
 }

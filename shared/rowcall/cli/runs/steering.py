@@ -22,6 +22,7 @@ from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.output import json_option, show_json, shown, wrapped
 from rowcall.queue import Filter
 from rowcall.queue.operations import Action
+from rowcall.queue.views.explain.holders import is_unbegun
 from rowcall.queue.views.live_workers import HOLDER
 from rowcall.status import Status
 
@@ -150,9 +151,12 @@ def _steer(run_ids: Sequence[int], event: Event, reason: str | None, as_json: bo
 
 
 def _asked(connection: Connection, row: Row) -> str:
-    """Say what will follow a request to cancel a running run, because its worker may be dead."""
+    """Say what will follow a request to cancel a running run, because it may have no live worker."""
     if row["status"] != Status.RUNNING or not row["cancel_requested_at"]:
         return ""
+    force = f"`rowcall runs cancel {row['id']} --force` cancels it now"
+    if is_unbegun(row["locked_by"]):
+        return f": its message waits, and the consumer that receives it cancels the run; {force}"
     held = fetch_one(connection, HOLDER, {**row, "heartbeat": settings.read().heartbeat})
     if held is None or not held["late"]:
         return ", and its worker has been asked to stop it"
@@ -160,10 +164,7 @@ def _asked(connection: Connection, row: Row) -> str:
     otherwise = f"otherwise another worker cancels it after its lease ends at {until}"
     if held["expired"]:
         otherwise = f"its lease ended at {until}, so the next worker that serves its queue cancels it too"
-    return (
-        f", but its worker has been silent since {since}: `rowcall runs cancel {row['id']} --force` cancels it now;"
-        f" {otherwise}"
-    )
+    return f", but its worker has been silent since {since}: {force}; {otherwise}"
 
 
 def _report(row: Row, as_json: bool, asked: str = "") -> None:

@@ -41,10 +41,13 @@ def is_unbegun(holder: str | None) -> bool:
 
 def holder_words(holder: str) -> str:
     """Name the worker, the consumer, or the message that nobody has begun."""
-    if is_unbegun(holder):
-        queue, task = task_of(holder)
-        return f"a message for the Celery task {task} in queue {queue}"
-    return f"Celery on {holder.removeprefix(CONSUMER)}" if holder.startswith(CONSUMER) else holder
+    return f"a message for {task_words(holder)}" if is_unbegun(holder) else holder
+
+
+def task_words(message: str) -> str:
+    """Name the Celery task that a message is for."""
+    queue, task = task_of(message)
+    return f"the Celery task {task} in queue {queue}"
 
 
 def counts(attempt: Row) -> bool:

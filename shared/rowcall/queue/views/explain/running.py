@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from rowcall.base.database import Connection, Row, fetch_one, fetch_value
-from rowcall.queue.lease import CONSUMER
 from rowcall.queue.views.explain.holders import holder_words, is_unbegun
 from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, SWEEPING
 from rowcall.queue.workers import silence
@@ -14,7 +13,7 @@ from rowcall.queue.workers import silence
 def running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tuple[str, ...]]:
     """Return a sentence about a running run, and the commands that would change it."""
     if is_unbegun(row["locked_by"]) and not row["lease_is_over"]:
-        return _message(row), (f"rowcall runs cancel {row['id']}",)
+        return _message(row), (_cancel(row),)
     since = f" since {time_of(row['started_at'])}" if row["started_at"] else ""
     message = f"{_does(row['locked_by'])}{since}, attempt {row['attempts']}"
     if row["lease_is_over"]:
@@ -38,15 +37,20 @@ def running(connection: Connection, row: Row, heartbeat: float) -> tuple[str, tu
         if holder["late"]:
             # The run recovers by itself.
             return f"{message}; {beat}{asked}", ()
+    return f"{message}; {beat}{asked}", (_cancel(row),)
+
+
+def _cancel(row: Row) -> str:
+    """Return the command that cancels the run: by force, if it was asked for before."""
     force = " --force" if row["cancel_requested_at"] else ""
-    return f"{message}; {beat}{asked}", (f"rowcall runs cancel {row['id']}{force}",)
+    return f"rowcall runs cancel {row['id']}{force}"
 
 
 def _does(holder: str) -> str:
     """Return where a run is performed; only an expired lease is still that of a message."""
     if is_unbegun(holder):
         return "handed over and not begun by a consumer"
-    return f"running {'in' if holder.startswith(CONSUMER) else 'on'} {holder_words(holder)}"
+    return f"running on {holder}"
 
 
 def _message(row: Row) -> str:
