@@ -8,7 +8,7 @@ import pytest
 
 from rowcall.base import database
 from rowcall.base.database import PgConnection
-from tests.support.processes import rowcall
+from tests.support.processes import APPS, ROOT, rowcall
 from tests.support.terminal import on_terminal
 
 ERROR = "no route to the printer " + "in the cellar " * 20 + "\x1b[31m\nsecond line"
@@ -151,6 +151,17 @@ def test_job_types_are_listed_with_what_their_payloads_need(environment: dict[st
         in plain
     )
     assert "False" not in plain
+
+
+def test_a_job_type_that_is_handed_over_is_listed_with_its_queue(environment: dict[str, str]) -> None:
+    here = {**environment, "ROWCALL_APP": "parcels", "PYTHONPATH": f"{APPS}:{ROOT}"}
+    listed = {one["job_type"]: one for one in json.loads(rowcall(here, "types", "--json").stdout)}
+    assert listed["parcel_send"]["handover"] == {"task": "parcels.tasks.send", "queue": "parcels", "wait": 900}
+    assert listed["parcel_weigh"]["handover"] is None
+    [row] = [line for line in on_terminal(here, "types", columns=100) if line.startswith("parcel_send")]
+    assert "queue parcels" in row
+    [row] = [line for line in on_terminal(here, "types", "--wide", columns=100) if line.startswith("parcel_send")]
+    assert "queue parcels, task parcels.tasks.send, wait 900 s" in row
 
 
 @pytest.mark.parametrize("group", [[], ["runs"], ["definitions"], ["keys"], ["queues"], ["effects"], ["worker"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from rowcall.cli.terminal.output import show_json
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.job_types import JobType, catalogue
 
-LISTED = ("job_type", "payload", "queue", "max_attempts")
+LISTED = ("job_type", "payload", "queue", "handover", "max_attempts")
 # Kind of field -> the word for it, where marshmallow's own word does not say what to write.
 JSON_WORDS: dict[type, str] = {
     fields.Nested: "object",
@@ -23,7 +24,7 @@ JSON_WORDS: dict[type, str] = {
     fields.Raw: "any",
 }
 
-MORE = ("natural_key", "unique", "time_limit", "isolated", "handover", "scope")
+MORE = ("natural_key", "unique", "time_limit", "isolated", "scope")
 
 
 @click.command("types")
@@ -35,7 +36,8 @@ def types_command(table: Table) -> None:
         show_json(known)
         return
     rows = [{name: _shown(value) for name, value in one.items()} for one in known]
-    table.show(rows, LISTED, more=MORE)
+    unused = set() if any(one["handover"] for one in known) else {"handover"}  # most apps hand nothing over
+    table.show(rows, [name for name in LISTED if name not in unused], more=MORE)
 
 
 def _described(job_type: JobType) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def _described(job_type: JobType) -> dict[str, Any]:
         "unique": job_type.unique,
         "time_limit": job_type.time_limit,
         "isolated": job_type.isolated,
-        "handover": None if job_type.handover is None else job_type.handover.task,
+        "handover": None if job_type.handover is None else asdict(job_type.handover),
         "scope": job_type.scope,
     }
 
@@ -68,6 +70,9 @@ def _type(field: fields.Field[Any]) -> str:
 def _shown(value: Any) -> Any:
     if isinstance(value, list):
         return [_in_words(field) for field in value]
+    if isinstance(value, dict):
+        # The queue first, because a narrow terminal cuts the rest.
+        return f"queue {value['queue']}, task {value['task']}, wait {value['wait']:g} s"
     return ("no", "yes")[value] if isinstance(value, bool) else value
 
 
