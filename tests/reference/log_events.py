@@ -52,7 +52,10 @@ MEANINGS = {
     LogEvent.PING_FAILED: "A service that expects pings could not be reached, or refused one; see the error.",
     LogEvent.COUNTS_REFUSED: "The counts for charts could not be stored; see the error. This worker stops counting.",
     LogEvent.RUN_RETURNED: "The result of a claim was lost: the worker gives back its run; the attempt does not count.",
-    LogEvent.MESSAGE_REFUSED: "A message for a run that was handed over came twice or too late, and began nothing.",
+    LogEvent.MESSAGE_LOST: "No consumer began a run that was handed over: its message was lost, or waited for too long."
+    " The run is handed over again; the attempt does not count.",
+    LogEvent.MESSAGE_REFUSED: "A message for a run that was handed over began nothing: it came twice or too late, or"
+    " the run's type is not handed over here. `reason` says which.",
     LogEvent.RUNS_UNSERVED: "`worker once` ran without ROWCALL_APP, and no live worker serves these due runs.",
     LogEvent.EFFECT_UNRECORDED: "An effect happened, but its record could not be written; keep the reference.",
     LogEvent.HANDLER_FAILED_LATE: "The handler raised an error after `run.transaction()` had committed the success.",

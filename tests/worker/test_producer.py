@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -164,3 +165,17 @@ def test_work_that_the_second_producer_claims_keeps_a_suspect_from_being_next_at
     leader.suspects.hurry()
     leader._try([])
     assert ids_in_flight(leader) == []
+
+
+@pytest.mark.parametrize(
+    ("holder", "said"),
+    [("celery mail shop.tasks.send", "message lost"), ("worker-2", "lease expired")],
+    ids=["no consumer began it", "its worker is dead"],
+)
+def test_the_log_says_whether_a_message_was_lost_or_a_worker_died(
+    once: Producer, fresh_url: str, capsys: pytest.CaptureFixture[str], holder: str, said: str
+) -> None:
+    with database.transaction(fresh_url) as connection:
+        run_in(connection, Status.RUNNING, locked_by=f"'{holder}'", locked_until="now() - interval '1 second'")
+    once._try([])
+    assert [line["event"] for line in map(json.loads, capsys.readouterr().err.splitlines())] == [said]

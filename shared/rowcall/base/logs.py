@@ -44,6 +44,7 @@ class LogEvent(StrEnum):
     RUN_DEAD = "run dead"
     RUN_SNOOZED = "run snoozed"
     RUN_RELEASED = "run released"
+    MESSAGE_LOST = "message lost"
     MESSAGE_REFUSED = "message refused"
     RUN_LEFT = "run left until its lease expires"
     RUN_LOG_REFUSED = "run log refused by the database"

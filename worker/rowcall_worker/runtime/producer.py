@@ -15,6 +15,7 @@ from rowcall.base.database import PgConnection
 from rowcall.base.logs import LogEvent, log
 from rowcall.queue import Claimed, ClaimRequest, ClaimResult, Swept, exchange
 from rowcall.queue.claims.lanes import Lane
+from rowcall.status import Status
 from rowcall_worker.attempt.in_flight_run import InFlightRun
 from rowcall_worker.runtime.claims.lanes import Lanes
 from rowcall_worker.runtime.claims.pace import Room
@@ -139,7 +140,9 @@ class Producer:
             self.link.works()  # otherwise no statement was sent
         self._accept(sum(reserved), result.claimed, asked_at)
         for run_id, status in result.expired.items():
-            log().warning(LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
+            # Only a run that no consumer has begun is queued.
+            lost = status is Status.QUEUED
+            log().warning(LogEvent.MESSAGE_LOST if lost else LogEvent.LEASE_EXPIRED, run_id=run_id, status=status)
             self.suspects.hurry()
         sweeping = self.leads and self._sweeper.first_lap
         self._more = len(result.claimed) == sum(room) > 0 or bool(result.expired) or result.contended or sweeping
