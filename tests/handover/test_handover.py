@@ -16,16 +16,6 @@ from tests.support.broker import Broker
 from tests.support.page import Reader, blocks
 from tests.support.processes import children_of, rowcall, running, wait_until
 
-ORDER = """
-from marshmallow import Schema, fields
-
-
-class Order(Schema):
-    order_id = fields.Integer(required=True)
-
-
-"""
-
 CONSUMERS_BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name ~ '^rowcall (consumer|handler)'"
 
 pytestmark = pytest.mark.program("rabbitmq-server")
@@ -217,16 +207,22 @@ def test_a_consumer_whose_connections_are_cut_goes_on(parcels: Parcels) -> None:
 
 def test_the_blocks_of_the_page_run_as_they_stand(broker: Broker, fresh_url: str, tmp_path: Path) -> None:
     declaration, tasks, handler = blocks("handover.md", "python")
-    url, [_, start, _, *_] = "amqp://shop@rabbit.example//", blocks("handover.md", "sh")
+    url, [_, start, *_] = "amqp://shop@rabbit.example//", blocks("handover.md", "sh")
     assert url in tasks
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "__init__.py").touch()
-    (tmp_path / "shop" / "job_types.py").write_text(ORDER + declaration)
+    (tmp_path / "shop" / "job_types.py").write_text(declaration)
     (tmp_path / "shop" / "tasks.py").write_text(tasks.replace(url, broker.url))
     (tmp_path / "shop" / "handlers.py").write_text(f"from shop.job_types import SEND\n{handler}")
     reader = Reader(tmp_path, fresh_url, ROWCALL_APP="shop", ROWCALL_BROKER_URL=broker.url)
-    broker.declare("mail")
+    broker.declare("celery_mail")
     reader.type("rowcall enqueue shop_send '{\"order_id\": 7}'; rowcall worker once")
+    [message] = broker.take("celery_mail")
+    broker.put("celery_mail", [message, message])
     with in_a_group(["/bin/sh", "-c", start], reader.environment, tmp_path):
         reader.type("rowcall runs show 1 --wait")
-    broker.delete("mail")
+        log = tmp_path / "celery.log"
+        wait_until(lambda: "message refused" in log.read_text(), "the double is refused")
+    told = [json.loads(line) for line in log.read_text().splitlines() if "message refused" in line]
+    assert [line["run_id"] for line in told] == [1]
+    broker.delete("celery_mail")
