@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rowcall import queue
 from rowcall.base import database
-from rowcall.base.database import Row
+from rowcall.base.database import Row, fetch_all
 from rowcall.queue import Lease
 from rowcall.queue.claims.handover import holder_of
 from rowcall.status import Status
@@ -35,6 +37,19 @@ import signal, sys
 from rowcall_worker.handover import run_handed_over
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 print(run_handed_over(int(sys.argv[1]), int(sys.argv[2])))
+"""
+
+# As a Celery worker with a pool of threads.
+IN_THREADS = """
+import sys, threading
+from rowcall_worker.handover import run_handed_over
+for run_id, lease_no in zip(sys.argv[1::2], sys.argv[2::2]):
+    threading.Thread(target=run_handed_over, args=(int(run_id), int(lease_no))).start()
+"""
+
+WAITS_FOR_A_LOCK = """
+SELECT count(*) AS waiting FROM pg_stat_activity
+WHERE application_name = 'rowcall consumer' AND wait_event_type = 'Lock'
 """
 
 WAITS_FOR_THE_WORKER = """
@@ -165,3 +180,31 @@ def test_a_consumer_that_is_stopped_at_once_releases_its_run_and_ends(
     assert row["status"] == (Status.CANCELLED if asked else Status.QUEUED)
     assert row["last_error"] == "the consumer was stopped before the run was finished"
     assert parcels.unsuccessful(run["id"]) == ["release"]
+
+
+def test_while_a_message_waits_for_a_locked_row_the_leases_of_other_runs_are_renewed(
+    parcels: Shop, tmp_path: Path
+) -> None:
+    parcels.environment["ROWCALL_HEARTBEAT"] = "0.2"
+    payload = {"order_id": 1, "ends": "well", "folder": str(tmp_path)}
+    performed, waiting = (
+        sent(parcels, job_type="'parcel_send'", payload=f"'{json.dumps({**payload, 'doors': doors})}'")
+        for doors in (str(tmp_path), "")
+    )
+    leases = set()
+
+    def has_three_more_leases() -> bool:
+        leases.add(parcels.row(performed["id"])["locked_until"])
+        return len(leases) > 3
+
+    numbers = [str(run[name]) for run in (performed, waiting) for name in ("id", "lease_no")]
+    with database.transaction(parcels.url) as holder:
+        fetch_all(holder, "SELECT FROM rowcall.job_runs WHERE id = %(id)s FOR UPDATE", waiting)
+        process = subprocess.Popen(
+            [sys.executable, "-c", IN_THREADS, *numbers], env={**os.environ, **parcels.environment}
+        )
+        wait_until(lambda: parcels.sql(WAITS_FOR_A_LOCK)[0]["waiting"] == 1, "the second message waits for its row")
+        wait_until(has_three_more_leases, "the lease is renewed again and again")
+    (tmp_path / f"{performed['lease_no']} open").touch()
+    assert process.wait() == 0
+    assert [parcels.row(run["id"])["status"] for run in (performed, waiting)] == [Status.SUCCEEDED] * 2

@@ -19,8 +19,9 @@ from rowcall.base.logs import LogEvent, log
 from rowcall.base.settings import Settings
 from rowcall.base.tracing import exporter
 from rowcall.job_types import Catalogue
+from rowcall.job_types.handover import WAIT_SECONDS
 from rowcall.local_postgres.url import database_url
-from rowcall.queue import Begun, Lease, begin, give_back, whose
+from rowcall.queue import Lease, begin, give_back, whose
 from rowcall.queue.lease import CONSUMER
 from rowcall.queue.views.explain.holders import is_unbegun
 from rowcall.queue.workers import Registration
@@ -39,9 +40,6 @@ from rowcall_worker.runtime.watchdog import Watchdog
 
 # How long, and how often, to look whether the worker that has sent a message has let go of its run.
 LET_GO_SECONDS, LET_GO_STEP_SECONDS = 5.0, 0.1
-
-# How long to try to begin a run: without a beginning, its message is lost, and the run is handed over again.
-BEGIN_SECONDS = 60.0
 
 
 NOT_HANDED_OVER = "its app does not hand this job type over"
@@ -82,6 +80,8 @@ class Consumer:
         self._leases = {
             name: job_type.lease or chosen.lease for name, job_type in types.items() if job_type.handover is not None
         }
+        # How long to try to begin a run: until its message is lost.
+        self._patience = max((one.handover.wait for one in types.values() if one.handover), default=WAIT_SECONDS)
         self._kept = ExitStack()
         url = self._kept.enter_context(database_url(chosen))
         host, outage = socket.gethostname(), Outage()
@@ -100,7 +100,9 @@ class Consumer:
         interval = min([chosen.heartbeat, *(lease / 3 for lease in self._leases.values())])
         here = Registration(self.name, socket.gethostname(), os.getpid(), __version__, [], [], 1, interval)
         link = Link(url, "rowcall consumer heartbeat", outage)
-        heartbeat = ConsumersHeartbeat(self._in_flight, link, here, self._leases, interval, write_ends=self._write_ends)
+        heartbeat = ConsumersHeartbeat(
+            self._in_flight, link, here, self._leases, interval, write_ends=self._write_late_ends
+        )
         limits = {name: limit for name in self._leases if (limit := self._types[name].time_limit) is not None}
         Watchdog(self._in_flight, NoThreads(), limits, outage.answers).start()
         heartbeat.start()
@@ -138,40 +140,40 @@ class Consumer:
             self._completer.release(self._link, self._in_flight.abandon(run), STOPPED)
 
     def _begin(self, run_id: int, lease_no: int) -> InFlightRun | None:
-        """Begin the run, or log why its message is refused."""
-        with self._turn:
-            if any((lease.run_id, lease.lease_no) == (run_id, lease_no) for lease in list(self._in_flight.runs)):
-                _refuse(run_id, lease_no, f"{self.name} has begun the run")
-                return None
-            asked_at, begun = self._begun(run_id, lease_no)
-            if isinstance(begun, str):
-                _refuse(run_id, lease_no, begun)
-                return None
-            claimed = begun.claimed
-            run = InFlightRun(self.name, claimed, asked_at + self._leases[claimed.job_type])
-            run.cancel_requested, run.begun_at = begun.cancel_requested, elapsed()
-            # The calling thread begins it, so that it need not wait for one.
-            self._in_flight.runs[run.lease] = run
-            return run
+        """Begin the run, or log why its message is refused; without the database, try as long as the message may wait.
 
-    def _begun(self, run_id: int, lease_no: int) -> tuple[float, Begun | str]:
-        """Ask for the lease until the database answers; return when that was, and the run or why there is none."""
-        until, repeated = elapsed() + BEGIN_SECONDS, False
+        Between two tries, other threads may write, so that a locked row delays only its own run.
+        """
+        until, repeated = elapsed() + self._patience, False
         while True:
-            asked_at = elapsed()
-            try:
-                connection = self._connection()
-                begun = begin(connection, run_id, lease_no, self.name, self._leases, repeated)
-                reason = self._refusal(connection, run_id, lease_no) if begun is None else ""
-            except CONNECTION_ERRORS as error:
-                pause = self._link.lost(error)
-                if elapsed() >= until:
-                    raise
-                repeated = True  # it may have been committed
-                time.sleep(pause)  # nothing signals that the database is back
-            else:
-                self._link.works()
-                return asked_at, begun or reason
+            with self._turn:
+                try:
+                    return self._begun(run_id, lease_no, repeated)
+                except CONNECTION_ERRORS as error:
+                    pause = self._link.lost(error)
+                    if elapsed() >= until:
+                        raise
+            repeated = True  # it may have been committed
+            time.sleep(pause)  # nothing signals that the database is back, or that the row is unlocked
+
+    def _begun(self, run_id: int, lease_no: int, repeated: bool) -> InFlightRun | None:
+        """Ask once for the lease."""
+        if any((lease.run_id, lease.lease_no) == (run_id, lease_no) for lease in list(self._in_flight.runs)):
+            _refuse(run_id, lease_no, f"{self.name} has begun the run")
+            return None
+        asked_at, connection = elapsed(), self._connection()
+        begun = begin(connection, run_id, lease_no, self.name, self._leases, repeated)
+        reason = self._refusal(connection, run_id, lease_no) if begun is None else ""
+        self._link.works()
+        if begun is None:
+            _refuse(run_id, lease_no, reason)
+            return None
+        claimed = begun.claimed
+        run = InFlightRun(self.name, claimed, asked_at + self._leases[claimed.job_type])
+        run.cancel_requested, run.begun_at = begun.cancel_requested, elapsed()
+        # The calling thread begins it, so that it need not wait for one.
+        self._in_flight.runs[run.lease] = run
+        return run
 
     def _refusal(self, connection: PgConnection, run_id: int, lease_no: int) -> str:
         """Return why the message begins nothing; a run that a worker performs in future is given back to its queue."""
@@ -209,21 +211,32 @@ class Consumer:
                     return
                 time.sleep(pause)  # nothing signals that the database is back, or that a row is unlocked
 
+    def _write_late_ends(self) -> None:
+        """Write the ends that no thread writes, unless another statement waits: leases must be renewed meanwhile."""
+        if self._turn.acquire(blocking=False):
+            try:
+                self._write_all()
+            finally:
+                self._turn.release()
+
     def _write_ends(self) -> float:
         """Write all ends that are not written yet; return the seconds to wait before the next try."""
         with self._turn:
-            ended = self._in_flight.collect()
-            if not ended:
-                return AGAIN_SECONDS
-            try:
-                connection = self._link.get()
-                succeeded = self._completer.write_apart(connection, ended)
-                self._completer.write_one_by_one(connection, ended, succeeded)
-                self._link.works()
-            except CONNECTION_ERRORS as error:
-                self._completer.keep(ended)
-                return self._link.lost(error)
+            return self._write_all()
+
+    def _write_all(self) -> float:
+        ended = self._in_flight.collect()
+        if not ended:
             return AGAIN_SECONDS
+        try:
+            connection = self._link.get()
+            succeeded = self._completer.write_apart(connection, ended)
+            self._completer.write_one_by_one(connection, ended, succeeded)
+            self._link.works()
+        except CONNECTION_ERRORS as error:
+            self._completer.keep(ended)
+            return self._link.lost(error)
+        return AGAIN_SECONDS
 
 
 def _refuse(run_id: int, lease_no: int, reason: str) -> None:
