@@ -176,6 +176,9 @@ def remedy(bound: str, site: Site) -> Remedy:
     """Return what to add when this bound comes first."""
     if bound == SESSIONS and site.max_connections >= MOST_CONNECTIONS:
         return POOLER
+    if bound == FLUSHES:
+        together = site.at_once * 10
+        return Remedy(f"enqueue_many, {together} at once", lambda site: site.changed(at_once=together))
     return REMEDIES[bound]
 
 
@@ -208,6 +211,5 @@ REMEDIES = {
         "a faster network, or another cluster",
         lambda site: site.changed(standby_bytes_per_second=(site.standby_bytes_per_second or 0) * 4),
     ),
-    FLUSHES: Remedy("enqueue_many, 10 at once", lambda site: site.changed(at_once=site.at_once * 10)),
     SESSIONS: Remedy("a higher max_connections", lambda site: site.changed(max_connections=site.max_connections * 4)),
 }

@@ -133,7 +133,7 @@ def charts(costs: Costs, waits: Table, asleep: Table) -> Mapping[str, str]:
     }
     by_workers: dict[str, list[tuple[float, float]]] = {}
     for workers, load, *_, slowest in waits.rows:
-        name = f"{workers} worker{'s' * (workers != '1')}" if workers else [*by_workers][-1]
+        name = f"{workers} worker{'s' * (workers != '1')}"
         by_workers.setdefault(name, []).append((_number(load), _number(slowest)))
     return {
         "hosts-and-clusters": lines(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from tests.simulate.costs import Costs
@@ -44,16 +45,21 @@ class Layout(NamedTuple):
 
 def carried(costs: Costs, site: Site, layout: Layout) -> Table:
     """Return what each number of hosts carries, as quotients."""
-    rows = [
-        [
-            f"{hosts:,}",
-            *(_cell(first_bound(costs, site.changed(seconds=length), layout, hosts)) for length in LENGTHS.values()),
-        ]
+    found = {
+        hosts: [_cell(first_bound(costs, site.changed(seconds=length), layout, hosts)) for length in LENGTHS.values()]
         for hosts in HOSTS
-    ]
+    }
     named = f"{layout.clusters} cluster{'s' * (layout.clusters > 1)} of {site.cores} cores"
-    title = f"{named} and {site.max_connections:,} connections: runs a second, and the first bound"
-    return Table(title, ["worker hosts", *LENGTHS], rows)
+    title = f"{named} and {site.max_connections:,} connections: runs a second (and the first bound)"
+    return Table(title, ["worker hosts", *LENGTHS], [*_merged(found)])
+
+
+def _merged(found: Mapping[int, Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Yield one row for neighbouring numbers of hosts with the same cells."""
+    for cells, group in groupby(found, key=found.__getitem__):
+        numbers = [*group]
+        named = f"{numbers[0]:,} to {numbers[-1]:,}" if len(numbers) > 1 else f"{numbers[0]:,}"
+        yield [named, *cells]
 
 
 def together(costs: Costs, site: Site) -> Table:
@@ -65,7 +71,11 @@ def together(costs: Costs, site: Site) -> Table:
         ]
         for at_once in TOGETHER
     ]
-    return Table("runs of 1 ms a second, enqueued together", ["runs in a transaction", "1 host", "2", "10"], rows)
+    return Table(
+        "runs of 1 ms, enqueued together: runs a second (and the first bound)",
+        ["runs at once", "1 host", "2 hosts", "10 hosts"],
+        rows,
+    )
 
 
 def _quick(site: Site, at_once: int) -> Site:
@@ -83,7 +93,7 @@ def first_bound(costs: Costs, site: Site, layout: Layout, hosts: int) -> Bound |
 
 
 def _cell(bound: Bound | None) -> str:
-    return f"{figure(bound.runs_per_second)} {bound.name}" if bound else NONE
+    return f"{figure(bound.runs_per_second)}/s ({bound.name})" if bound else NONE
 
 
 def figure(rate: float) -> str:
@@ -99,10 +109,10 @@ def ladder(costs: Costs, site: Site, hosts: Sequence[int] = (10, 100, 1_000)) ->
     rows = []
     for number in hosts:
         current = site.changed(workers=number)
-        for step in range(STEPS):
+        for _ in range(STEPS):
             bound = bounds(costs, current)[0]
             added = remedy(bound.name, current)
-            rows.append([f"{number:,}" * (step == 0), figure(bound.runs_per_second), bound.name, added.advice])
+            rows.append([f"{number:,}", figure(bound.runs_per_second), bound.name, added.advice])
             current = added.changed(current)
     return Table(
         f"one cluster, runs of {site.seconds * 1000:g} ms: what to add, step by step",
@@ -120,7 +130,7 @@ def waits(costs: Costs, site: Site) -> Table:
         for share in SHARES:
             seconds = min(max(WAITING_RUNS / most / share, 20.0), 120.0)
             found = Simulation(costs, current, most * share, seconds).run()
-            rows.append([f"{number:,}" * (share == SHARES[0]), f"{share:.0%}", figure(most * share), *_waited(found)])
+            rows.append([f"{number:,}", f"{share:.0%}", figure(most * share), *_waited(found)])
     head = ["workers", "load", "runs/s", "median ms", "99% ms"]
     return Table(f"simulated: how long runs of {site.seconds * 1000:g} ms wait", head, rows)
 
@@ -142,8 +152,9 @@ def asleep(costs: Costs, site: Site, rate: float = 5.0, seconds: float = 12.0) -
             used = f"{found.server_us / seconds / 1e4:,.1f}%"
             cells += [used, next(_waited(found))]
         rows.append(cells)
-    head = ["workers", "no runs: cores used", "woken: cores used", "median ms", "polling: cores used", "median ms"]
-    return Table(f"simulated: workers that wait for {rate:g} runs a second, server CPU in % of one core", head, rows)
+    head = ["workers", "no runs: CPU", "woken: CPU", "woken: median ms", "polling: CPU", "polling: median ms"]
+    title = f"simulated: workers that wait for {rate:g} runs a second; CPU of the server, where 100% is one core"
+    return Table(title, head, rows)
 
 
 def disturbances(costs: Costs, site: Site, workers: int = 10) -> Table:

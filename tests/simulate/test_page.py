@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from click.testing import CliRunner
 
 from tests.bench.scaling.measure import FILE
 from tests.simulate import __main__ as program
-from tests.simulate import page
+from tests.simulate import page, tables
 from tests.simulate.costs import Costs
 from tests.simulate.page import DOCS, MARKED
+from tests.simulate.site import Site
 
 
 def test_the_page_shows_what_was_measured_and_what_follows_from_it(tmp_path: Path) -> None:
@@ -55,8 +57,26 @@ def test_the_report_fits_a_terminal_and_follows_the_options() -> None:
     default = lines()
     assert max(map(len, default)) <= 100
     larger = lines("--cores", "64", "--max-connections", "4000", "--flush-ms", "0.1", "--standby-mb", "0.5")
-    assert "connections" in "".join(line for line in default if line.startswith("           100"))
-    assert "standby network" in "".join(line for line in larger if line.startswith("           100"))
+    told = [" ".join(line.split()) for line in default]
+    assert "20 to 1,000 4,030/s (disk flushes) 1,430/s (server CPU) 15/s (connections)" in told
+    assert "/s (standby network)" in "".join(larger)
+
+
+def test_rows_of_a_table_of_rates_differ_and_each_rate_names_its_unit() -> None:
+    costs = Costs.read(FILE)
+    for clusters in tables.CLUSTERS:
+        table = tables.carried(costs, Site.measured(costs), tables.Layout(1, clusters))
+        cells = [tuple(row[1:]) for row in table.rows]
+        assert all(one != other for one, other in pairwise(cells))
+        assert [cell for row in cells for cell in row if not re.fullmatch(r"–|[\d,.]+/s \([a-zA-Z ]+\)", cell)] == []
+
+
+def test_each_step_of_the_ladder_names_its_hosts_and_how_many_runs_to_enqueue_together() -> None:
+    costs = Costs.read(FILE)
+    steps = tables.ladder(costs, Site.measured(costs)).rows
+    assert {row[0] for row in steps} == {"10", "100", "1,000"}
+    together = [row[3] for row in steps if row[0] == "1,000" and row[2] == "disk flushes"]
+    assert together == ["enqueue_many, 10 at once", "enqueue_many, 100 at once"]
 
 
 @pytest.mark.parametrize("options", [("--cores", "0"), ("--flush-ms", "nan"), ("--clients", "90", "--quick")])

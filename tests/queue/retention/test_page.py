@@ -23,6 +23,8 @@ def test_its_example_is_a_file_of_definitions_with_another_policy_for_each(tmp_p
     assert set(contents) == {content.job_type for content in contents.values()} == set(types.definitions)
     for name, content in contents.items():
         assert types[name].checked(content.payload) != types[name].checked({})
+        default = checked(name, types.definitions[name].content, types)
+        assert (content.schedule, content.jitter) == (default.schedule, default.jitter)  # only the policy changes
 
 
 def test_its_days_are_those_of_an_empty_policy() -> None:
