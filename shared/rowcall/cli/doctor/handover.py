@@ -9,7 +9,6 @@ from rowcall.base.errors import SettingsError, message_of
 from rowcall.base.errors.sentences import one_line
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
-from rowcall.cli import extras
 from rowcall.cli.doctor.finding import Finding
 from rowcall.job_types.catalogue import Catalogue
 
@@ -18,10 +17,8 @@ def handover(catalogue: Catalogue, settings: Settings) -> Iterator[Finding]:
     """Check the broker if a job type hands its runs over."""
     try:
         publisher = resolve_name("rowcall_worker.runtime.handover.publisher:publisher_for")(catalogue, {}, settings)
-    except ModuleNotFoundError as error:
-        if not extras.is_missing(error):
-            raise
-        return  # the finding about handlers says that the worker extra is not installed
+    except ModuleNotFoundError:
+        return  # the finding about handlers says what is not installed
     except SettingsError as error:
         yield Finding("hand-over", False, str(error))
         return
