@@ -2661,7 +2661,8 @@ WITH  lanes AS MATERIALIZED (
                   WHEN starts_with(run.locked_by, 'celery ') THEN 'queued'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
                   ELSE 'failed' END,
-    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END, run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END,
+    run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) OR starts_with(run.locked_by, 'celery ') THEN run.run_at ELSE now() END,
     last_error = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
@@ -2757,7 +2758,8 @@ RETURNING run.id
                   WHEN starts_with(run.locked_by, 'celery ') THEN 'queued'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
                   ELSE 'failed' END,
-    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END, run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END,
+    run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) OR starts_with(run.locked_by, 'celery ') THEN run.run_at ELSE now() END,
     last_error = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
@@ -2880,7 +2882,8 @@ RETURNING run.id
                   WHEN starts_with(run.locked_by, 'celery ') THEN 'queued'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
                   ELSE 'failed' END,
-    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END, run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END,
+    run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) OR starts_with(run.locked_by, 'celery ') THEN run.run_at ELSE now() END,
     last_error = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
@@ -2989,7 +2992,8 @@ WITH RECURSIVE lanes AS MATERIALIZED (
                   WHEN starts_with(run.locked_by, 'celery ') THEN 'queued'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
                   ELSE 'failed' END,
-    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END, run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END,
+    run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) OR starts_with(run.locked_by, 'celery ') THEN run.run_at ELSE now() END,
     last_error = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
@@ -3191,7 +3195,8 @@ lanes AS (
                   WHEN starts_with(run.locked_by, 'celery ') THEN 'queued'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
                   ELSE 'failed' END,
-    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END, run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END,
+    run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) OR starts_with(run.locked_by, 'celery ') THEN run.run_at ELSE now() END,
     last_error = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
@@ -3335,7 +3340,8 @@ WITH RECURSIVE lanes AS (
                   WHEN starts_with(run.locked_by, 'celery ') THEN 'queued'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
                   ELSE 'failed' END,
-    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END, run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END,
+    run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) OR starts_with(run.locked_by, 'celery ') THEN run.run_at ELSE now() END,
     last_error = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
@@ -4238,7 +4244,8 @@ WITH seen AS (
                   WHEN starts_with(run.locked_by, 'celery ') THEN 'queued'
                   WHEN run.attempts >= run.max_attempts THEN 'dead'
                   ELSE 'failed' END,
-    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END, run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) THEN now() END,
+    run_at = CASE WHEN (run.cancel_requested_at IS NOT NULL OR (run.attempts >= run.max_attempts AND NOT starts_with(run.locked_by, 'celery '))) OR starts_with(run.locked_by, 'celery ') THEN run.run_at ELSE now() END,
     last_error = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN starts_with(run.locked_by, 'celery ') THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,

@@ -23,7 +23,7 @@ from rowcall.base.errors import DatabaseUnavailable, DatabaseUnreachable, Rights
 from rowcall.base.logs import LogEvent, log
 from rowcall.base.redaction import redacted
 from rowcall.base.watched import Answers, InternalConnection
-from rowcall.schema.readable import check_readable
+from rowcall.schema.revision import check_readable
 from rowcall_api.http import database
 from rowcall_api.standby.positions import MOST_SECONDS, Positions
 

@@ -91,7 +91,8 @@ MESSAGE, CONSUMER = "celery ", "consumer "
 # The type of the error of a run that no consumer has begun in time.
 LOST = "MessageLost"
 
-# Nobody has begun the run, so the end of this lease neither counts as an attempt nor makes it a suspect.
+# Nobody has begun the run, so the end of this lease neither counts as an attempt nor makes it a suspect, and the run
+# has been due for as long as before.
 UNBEGUN = f"starts_with(run.locked_by, '{MESSAGE}')"
 
 # The run is finished when its lease expires.
@@ -103,7 +104,8 @@ EXPIRED = f"""
                   WHEN {UNBEGUN} THEN '{Status.QUEUED}'
                   WHEN run.attempts >= run.max_attempts THEN '{Status.DEAD}'
                   ELSE '{Status.FAILED}' END,
-    finished_at = CASE WHEN {OVER} THEN now() END, run_at = CASE WHEN {OVER} THEN run.run_at ELSE now() END,
+    finished_at = CASE WHEN {OVER} THEN now() END,
+    run_at = CASE WHEN {OVER} OR {UNBEGUN} THEN run.run_at ELSE now() END,
     last_error = CASE WHEN {UNBEGUN} THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
     error_type = CASE WHEN {UNBEGUN} THEN '{LOST}' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,

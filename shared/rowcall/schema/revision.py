@@ -1,4 +1,4 @@
-"""The schema revision that this code needs, and whether a database has it."""
+"""The schema revision that this code needs, whether a database has it, and whether it can be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import psycopg2.errors
 from psycopg2.errorcodes import INVALID_SCHEMA_NAME, UNDEFINED_COLUMN, UNDEFINED_FUNCTION, UNDEFINED_TABLE
 
-from rowcall.base.database import Connection, drivers_error, fetch_one, fetch_value, sqlstate_of
+from rowcall.base.database import Connection, drivers_error, fetch_all, fetch_one, fetch_value, sqlstate_of
 from rowcall.base.errors import SchemaMismatch
 
 # The newest file in rowcall_migrations/versions; a test keeps them equal.
@@ -83,3 +83,15 @@ def check_revision(connection: Connection) -> None:
     problem = mismatch(schema_of(connection))
     if problem:
         raise SchemaMismatch(problem)
+
+
+# Reads no row, with a role's rights and with a lock.  A standby keeps the leader's exclusive locks while its replay is
+# paused.
+READ = """SET LOCAL lock_timeout = '100ms';
+SELECT run.payload, kept.payload FROM rowcall.job_runs AS run, ONLY rowcall.archived_runs AS kept LIMIT 0
+"""
+
+
+def check_readable(connection: Connection) -> None:
+    """Raise the database's error if lists cannot be read, because a right is missing or a table is locked."""
+    fetch_all(connection, READ)

@@ -75,6 +75,7 @@ LEASE = [
         ("a lost message makes its run a suspect", "(NOT {UNBEGUN})::integer", "1"),
         ("an expired lease stays in the row", "locked_by = NULL, locked_until = NULL, ", ""),
         ("a run with an expired lease goes first again", "ELSE now() END", "ELSE run.run_at END"),
+        ("a run whose message was lost is due anew", "{OVER} OR {UNBEGUN} THEN run.run_at", "{OVER} THEN run.run_at"),
         (
             "an expired lease sets no error of its own",
             "error_type = CASE WHEN {UNBEGUN} THEN '{LOST}' ELSE 'LeaseExpired' END, ",

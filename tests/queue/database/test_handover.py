@@ -129,6 +129,7 @@ def test_a_lost_message_costs_no_attempt_and_makes_no_suspect(connection: PgConn
     row = row_of(connection, run["id"])
     assert (row["status"], row["attempts"], row["suspect"]) == (Status.QUEUED, 0, 0)
     assert (row["error_type"], row["finished_at"], row["lease_no"]) == ("MessageLost", None, run["lease_no"])
+    assert row["run_at"] == run["run_at"]  # it has been due all the time, for the alert
     [attempt] = queue.attempts_of(connection, run["id"])
     assert (attempt["outcome"], attempt["worker"], attempt["attempt"]) == ("expire", HOLDER, 1)
 

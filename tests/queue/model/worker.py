@@ -79,7 +79,7 @@ def expire(world: World, run: Run, now: datetime) -> Status:
     if run.was_asked_to_stop:
         run.becomes(Event.EXPIRE, Status.CANCELLED, now, **lost)
     elif unbegun:
-        run.becomes(Event.EXPIRE, Status.QUEUED, now, run_at=now, **lost)
+        run.becomes(Event.EXPIRE, Status.QUEUED, now, **lost)
     elif not run.has_attempts_left:
         run.becomes(Event.EXPIRE, Status.DEAD, now)
     else:

@@ -86,4 +86,6 @@ def test_a_running_run_says_whether_a_consumer_has_begun_it(connection: PgConnec
 def test_a_message_whose_run_is_to_be_cancelled_waits_unless_it_is_cancelled_by_force(connection: PgConnection) -> None:
     holder = holder_of("mail", "shop.tasks.send")
     run_id = run_in(connection, Status.RUNNING, locked_by=f"'{holder}'", cancel_requested_at="now()")["id"]
-    assert explained(connection, run_id).commands == (f"rowcall runs cancel {run_id} --force",)
+    told = explained(connection, run_id)
+    assert told.commands == (f"rowcall runs cancel {run_id} --force",)
+    assert ", it is cancelled, as was asked at " in told.message

@@ -14,8 +14,7 @@ from rowcall.base.errors import RowcallError
 from rowcall.base.redaction import redacted
 from rowcall.base.settings import Settings
 from rowcall.cli.doctor.finding import Finding
-from rowcall.schema.readable import check_readable
-from rowcall.schema.revision import Schema, schema_of
+from rowcall.schema.revision import Schema, check_readable, schema_of
 
 # How long a standby may take to replay what the leader has just written.
 PATIENCE_SECONDS = 2.0

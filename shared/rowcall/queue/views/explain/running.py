@@ -55,11 +55,12 @@ def _does(holder: str) -> str:
 
 def _message(row: Row) -> str:
     """Explain a run that was handed over and that no consumer has begun."""
-    asked = f"; asked to stop at {time_of(row['cancel_requested_at'])}" if row["cancel_requested_at"] else ""
+    asked = row["cancel_requested_at"]
     since = f" at {time_of(row['started_at'])}" if row["started_at"] else ""
+    then = f"cancelled, as was asked at {time_of(asked)}" if asked else "handed over again"
     return (
         f"handed over{since}: {holder_words(row['locked_by'])} waits for a consumer;"
-        f" if none has begun the run by {time_of(row['locked_until'])}, it is handed over again{asked}"
+        f" if none has begun the run by {time_of(row['locked_until'])}, it is {then}"
     )
 
 
