@@ -194,15 +194,20 @@ def test_once_hands_over_what_is_due_and_ends(parcels: Parcels) -> None:
     assert parcels.broker.waiting(QUEUE) == 2
 
 
-def test_a_consumer_whose_connections_are_cut_goes_on(parcels: Parcels) -> None:
+def test_a_consumer_whose_connections_are_cut_goes_on_and_releases_its_run_when_stopped_at_once(
+    parcels: Parcels,
+) -> None:
     with running(parcels.environment, "worker", "run"), celery_worker(parcels) as celery:
         parcels.wait(parcels.send(order_id=1), "succeeded")
         [child] = children_of(celery.pid)
         parcels.sql(f"SELECT pg_terminate_backend(pid) FROM ({CONSUMERS_BACKENDS}) AS found")
         parcels.wait(parcels.send(order_id=2), "succeeded")
         assert children_of(celery.pid) == [child]
-        os.kill(celery.pid, signal.SIGTERM)
+        interrupted = parcels.send(order_id=3, at_a_door=True)
+        parcels.wait_for_knock(interrupted)
+        os.kill(celery.pid, signal.SIGQUIT)
         celery.wait()
+        assert parcels.unsuccessful(interrupted) == ["release"]
 
 
 def test_the_blocks_of_the_page_run_as_they_stand(broker: Broker, fresh_url: str, tmp_path: Path) -> None:
