@@ -1,4 +1,4 @@
-"""A real RabbitMQ on loopback, with its own files, node name and ports, which a test can kill and start again."""
+"""A real RabbitMQ or Redis on loopback, with its own files and ports, which a test can kill and start again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,46 +23,26 @@ LOG_CHARACTERS = 5000
 
 
 class Broker:
-    """A RabbitMQ server."""
+    """A server that takes messages."""
 
-    def __init__(self, folder: Path) -> None:
-        port = free_port()
-        self.url = f"amqp://guest:guest@127.0.0.1:{port}//"
+    def __init__(self, url: str, folder: Path, command: Sequence[str | Path], environment: Mapping[str, str]) -> None:
+        self.url = url
+        self.log = folder / "broker.log"
         self._folder = folder
-        (folder / "plugins").write_text("[].")
-        [self._program] = Path("/usr/lib/rabbitmq").glob(SCRIPTS)
-        self._environment = {
-            "PATH": "/usr/bin:/bin",
-            "HOME": str(folder),
-            "RABBITMQ_CONF_ENV_FILE": os.devnull,
-            "RABBITMQ_NODENAME": f"rowcall{port}@localhost",
-            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-            "RABBITMQ_NODE_PORT": str(port),
-            "RABBITMQ_DIST_PORT": str(free_port()),
-            "ERL_EPMD_PORT": str(free_port()),
-            "ERL_EPMD_ADDRESS": "127.0.0.1",
-            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
-            "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced"),
-            "RABBITMQ_LOG_BASE": str(folder),
-            "RABBITMQ_LOGS": "-",
-            "RABBITMQ_PID_FILE": str(folder / "pid"),
-            # It serves a few messages; by default, it starts as many threads as the machine has cores.
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1",
-        }
+        self._command = command
+        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and return when it takes messages."""
-        with (self._folder / "rabbitmq.log").open("ab") as log:
-            self._process = subprocess.Popen([self._program], env=self._environment, stdout=log, stderr=log)
-        wait_until(self._answers, "RabbitMQ takes connections")
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+        wait_until(self._answers, "the broker takes connections")
 
     def _answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, "RabbitMQ has ended"
-        with suppress(OSError, EOFError), self._connection() as connection:
+        assert self._process.poll() is None, "the broker has ended"
+        with self._connection() as connection, suppress(OSError, EOFError, *connection.connection_errors):
             connection.connect()
             return True
         return False
@@ -121,15 +101,55 @@ class Broker:
 
 @contextmanager
 def rabbitmq() -> Iterator[Broker]:
-    """Yield a broker that runs, and end it after the block."""
-    with tempfile.TemporaryDirectory() as folder:
-        broker = Broker(Path(folder))
-        try:
-            broker.start()
+    """Yield a RabbitMQ that runs, with a node name of its own, and end it after the block."""
+    port = free_port()
+    [program] = Path("/usr/lib/rabbitmq").glob(SCRIPTS)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "plugins").write_text("[].")
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": name,
+            "RABBITMQ_CONF_ENV_FILE": os.devnull,
+            "RABBITMQ_NODENAME": f"rowcall{port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(port),
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "ERL_EPMD_PORT": str(free_port()),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(folder / "advanced"),
+            "RABBITMQ_LOG_BASE": name,
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_PID_FILE": str(folder / "pid"),
+            # It serves a few messages; by default, it starts as many threads as the machine has cores.
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1",
+        }
+        with _running(Broker(f"amqp://guest:guest@127.0.0.1:{port}//", folder, [program], environment)) as broker:
             yield broker
-        except BaseException:
-            # Shown when the test fails.
-            sys.stderr.write((Path(folder) / "rabbitmq.log").read_text(errors="replace")[-LOG_CHARACTERS:])
-            raise
-        finally:
-            broker.kill()
+
+
+@contextmanager
+def redis() -> Iterator[Broker]:
+    """Yield a Redis that runs and keeps everything in memory, and end it after the block."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as name:
+        options = {"bind": "127.0.0.1", "port": str(port), "dir": name, "save": ""}
+        command = ["redis-server", *(word for option, value in options.items() for word in (f"--{option}", value))]
+        with _running(Broker(f"redis://127.0.0.1:{port}/0", Path(name), command, {"PATH": "/usr/bin:/bin"})) as broker:
+            yield broker
+
+
+@contextmanager
+def _running(broker: Broker) -> Iterator[Broker]:
+    try:
+        broker.start()
+        yield broker
+    except BaseException:
+        # Shown when the test fails.
+        sys.stderr.write(broker.log.read_text(errors="replace")[-LOG_CHARACTERS:])
+        raise
+    finally:
+        broker.kill()
