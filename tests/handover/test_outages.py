@@ -51,10 +51,12 @@ def test_without_a_broker_runs_wait_and_others_are_performed_and_its_messages_su
     assert sorted(parcels.labels()) == [str(first), str(second), str(third)]
 
 
-def test_a_broker_that_says_nothing_costs_no_attempt(parcels: Parcels, between: Network) -> None:
+def test_a_broker_that_says_nothing_for_longer_than_the_time_limit_costs_no_attempt(
+    parcels: Parcels, between: Network
+) -> None:
     between.flows.clear()
     with running({**parcels.environment, "ROWCALL_BROKER_URL": between.url}, "worker", "run"):
-        run_id = parcels.send(order_id=1)
+        [run_id] = parcels.ask_many("parcel_limited", [parcels.payload()], queue=QUEUE)
         wait_until(lambda: put_off(parcels, run_id), "the run is put off")
         between.flows.set()
         parcels.wait_for_message(run_id)

@@ -78,8 +78,12 @@ class Worker:
         attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
         attempts |= dict.fromkeys(publisher.handovers, publisher.attempt) if publisher is not None else {}
         self._executor = Executor(self.in_flight, attempts)
-        # The thread that waits for a child enforces the limit of an isolated type.
-        limits = {name: known.time_limit for name, known in served.items() if known.time_limit and not known.isolated}
+        # The thread that waits for a child enforces the limit of an isolated type, and a consumer that of its runs.
+        limits = {
+            name: known.time_limit
+            for name, known in served.items()
+            if known.time_limit and not known.isolated and known.handover is None
+        }
         self._watchdog = Watchdog(self.in_flight, self._executor, limits, self.outage.answers)
         # The shortest lease must survive two failed heartbeats.
         self._interval = interval = min([settings.heartbeat, *(lease / 3 for lease in leases.values())])
