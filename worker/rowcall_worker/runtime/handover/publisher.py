@@ -38,12 +38,6 @@ LONGEST_PAUSE_SECONDS = 30.0
 # What RabbitMQ replies to a message that no queue takes.
 NO_ROUTE = 312
 
-# What each of kombu's drivers needs so that it confirms messages, and waits for no longer than that.
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "amqp": {"confirm_publish": True, "read_timeout": ANSWER_SECONDS, "write_timeout": ANSWER_SECONDS},
-    "redis": {"socket_timeout": ANSWER_SECONDS, "socket_connect_timeout": ANSWER_SECONDS},
-}
-
 # AMQP's code for a queue that does not exist.
 NO_SUCH_QUEUE = 404
 
@@ -103,7 +97,7 @@ class Publisher:
         from kombu.connection import Connection
 
         connection: Any = Connection(self._url, connect_timeout=ANSWER_SECONDS)  # type: ignore[no-untyped-call]
-        connection.transport_options.update(OPTIONS.get(connection.transport.driver_type, {}))
+        connection.transport_options.update(_options(connection.transport.driver_type))
         return connection
 
     @property
@@ -200,6 +194,18 @@ class Publisher:
         if connection is not None:
             # Without the polite end of a connection, for which it would wait.
             connection.collect(socket_timeout=0.1)
+
+
+def _options(driver: str) -> Mapping[str, Any]:
+    """Return what this driver of kombu needs so that it confirms messages, and waits for no longer than that."""
+    waits = ANSWER_SECONDS
+    known: Mapping[str, Mapping[str, Any]] = {
+        "amqp": {"confirm_publish": True, "read_timeout": waits, "write_timeout": waits},
+        "redis": {"socket_timeout": waits, "socket_connect_timeout": waits},
+        # By itself, Amazon's client tries several times and waits for 60 seconds each time.
+        "sqs": {"client-config": {"connect_timeout": waits, "read_timeout": waits, "retries": {"max_attempts": 0}}},
+    }
+    return known.get(driver, {})
 
 
 def _why(error: Exception) -> str:

@@ -1,0 +1,41 @@
+"""The publisher gives a silent broker up after the time for one answer, whichever broker it is."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from kombu.exceptions import OperationalError
+
+from rowcall_worker.runtime.handover import publisher
+from rowcall_worker.runtime.handover.publisher import Publisher
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """Yield a server that takes connections and answers nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        yield server
+
+
+def connections_to(server: socket.socket) -> int:
+    """Return how often somebody has connected."""
+    count = 0
+    while True:
+        try:
+            server.accept()[0].close()
+        except BlockingIOError:
+            return count
+        count += 1
+
+
+@pytest.mark.timeout(60)  # by itself, Amazon's client waits for minutes
+@pytest.mark.parametrize("url", ["amqp://guest:guest@{}//", "redis://{}/0", "sqs://key:secret@{}"])
+def test_a_silent_broker_is_given_up(silent: socket.socket, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher, "ANSWER_SECONDS", 0.3)
+    host, port = silent.getsockname()
+    with pytest.raises(OperationalError, match="timed out|[Tt]imeout"):
+        Publisher(url.format(f"{host}:{port}"), {}, {}).missing_queues()
+    assert connections_to(silent) == 1
