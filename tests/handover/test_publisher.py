@@ -1,4 +1,4 @@
-"""The publisher gives a silent broker up after the time for one answer, whichever broker it is."""
+"""The publisher: it gives a silent broker up, whichever it is, and shows no password."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from kombu.exceptions import OperationalError
 
+from rowcall.base.errors import SettingsError
 from rowcall_worker.runtime.handover import publisher
 from rowcall_worker.runtime.handover.publisher import Publisher
 
@@ -39,3 +40,9 @@ def test_a_silent_broker_is_given_up(silent: socket.socket, url: str, monkeypatc
     with pytest.raises(OperationalError, match="timed out|[Tt]imeout"):
         Publisher(url.format(f"{host}:{port}"), {}, {}).missing_queues()
     assert connections_to(silent) == 1
+
+
+def test_of_a_url_that_cannot_be_read_no_part_is_shown() -> None:
+    with pytest.raises(SettingsError, match="write / as %2F") as refused:
+        Publisher("sqs://key:wJal/rXUt@", {}, {})
+    assert "wJal" not in str(refused.value)

@@ -87,6 +87,11 @@ class Publisher:
         try:
             connection = self._connection()
             return str(connection.as_uri())
+        except ValueError:
+            # Its message would show a part of the password.
+            raise SettingsError(
+                "ROWCALL_BROKER_URL is not a URL: in its user and password, write / as %2F, @ as %40, and so on"
+            ) from None
         except Exception as error:
             raise SettingsError(
                 f"ROWCALL_BROKER_URL cannot be used: {type(error).__name__}: {message_of(error)}; some brokers need a"
