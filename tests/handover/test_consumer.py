@@ -203,8 +203,10 @@ def test_while_a_message_waits_for_a_locked_row_the_leases_of_other_runs_are_ren
         process = subprocess.Popen(
             [sys.executable, "-c", IN_THREADS, *numbers], env={**os.environ, **parcels.environment}
         )
-        wait_until(lambda: parcels.sql(WAITS_FOR_A_LOCK)[0]["waiting"] == 1, "the second message waits for its row")
-        wait_until(has_three_more_leases, "the lease is renewed again and again")
-    (tmp_path / f"{performed['lease_no']} open").touch()
+        try:
+            wait_until(lambda: parcels.sql(WAITS_FOR_A_LOCK)[0]["waiting"] == 1, "the second message waits for its row")
+            wait_until(has_three_more_leases, "the lease is renewed again and again")
+        finally:
+            (tmp_path / f"{performed['lease_no']} open").touch()
     assert process.wait() == 0
     assert [parcels.row(run["id"])["status"] for run in (performed, waiting)] == [Status.SUCCEEDED] * 2
