@@ -33,7 +33,7 @@ def test_the_url_of_the_broker_is_missing() -> None:
 
 
 def test_the_package_of_a_broker_is_missing() -> None:
-    [found] = examined("redis://127.0.0.1:1/0")
+    [found] = examined("mongodb://127.0.0.1:1/0")
     assert not found.good
     assert "ROWCALL_BROKER_URL cannot be used" in found.message
     assert "pip install 'kombu[redis]'" in found.message
