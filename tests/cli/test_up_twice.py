@@ -13,7 +13,8 @@ __all__ = ["beside", "home"]  # fixtures
 
 
 def test_a_second_one_says_that_it_runs_already_and_starts_nothing(beside: dict[str, str]) -> None:
-    up = Up(beside, "--port", "0")
+    # One process of the API, because a second one may start after the first has answered.
+    up = Up({**beside, "ROWCALL_API_WORKERS": "1"}, "--port", "0")
     before = living_with(beside["ROWCALL_HOME"])
     refused = rowcall(beside, "up", "--yes", "--port", "0")
     assert (refused.returncode, refused.stdout) == (1, "")
