@@ -5515,7 +5515,7 @@ ROLLBACK;
 -- rowcall.queue.retention.archive: DROP_MONTH
 -- The lock is taken before the first SELECT of the transaction.  A session whose default isolation is higher than READ
 -- COMMITTED counts what there was at that SELECT, and would drop what others have archived since.  As in the function,
--- later readers queue behind the lock, so it is not waited for for long.
+-- the wait is short, because later readers queue behind the lock.
 \set month '2026-03-01'
 \set expected '1200'
 BEGIN;

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-# Code of 0001 prunes beside this schema too, so the database deletes the keys with their run, with the owner's rights,
-# and keeps them with the archived run, so that lists find it.
-# The enqueuing role can free only keys that belong to no run.
+# Code of 0001 prunes beside this schema too, so the database deletes the keys with their run, with the owner's rights;
+# an archived run keeps them, so that lists find it.  The enqueuing role can free only keys that belong to no run.
 REQUEST_KEYS = """
 CREATE TABLE rowcall.request_keys (
     idempotency_key text NOT NULL,

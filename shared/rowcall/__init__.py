@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from rowcall.job_types import Definition, celery, exponential, fixed, quadratic
     from rowcall.queue.enqueue import enqueue, enqueue_many
     from rowcall.queue.job_type import JobType
-    from rowcall_worker.handlers import (
-        Run,  # the one exception to the layers: apps annotate handlers with it, and only workers load it
-    )
+    from rowcall_worker.handlers import Run  # the one exception to the layers: apps annotate handlers with it
 
 # The build and the workers read the version here, because reading the installed metadata takes longer than a claim.
 __version__ = "0.3.0.dev0"

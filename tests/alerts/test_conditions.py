@@ -95,18 +95,6 @@ def test_run_overdue_names_a_run_that_was_handed_over_and_that_no_consumer_begin
     assert subjects(connection, Alert.RUN_OVERDUE) == {"default": {**found, **closed, "handed_over": True}}
 
 
-def test_attempts_failing_counts_messages_that_were_lost(connection: PgConnection) -> None:
-    run = run_in(connection, Status.QUEUED)
-    fetch_all(
-        connection,
-        "INSERT INTO rowcall.job_attempts (run_id, lease_no, attempt, outcome, worker, error_type, ended_at)"
-        " SELECT %(id)s, number + more, 1, 'expire', 'w', kind, now() - number * interval '1 min'"
-        " FROM generate_series(1, 20) AS number, (VALUES (0, 'MessageLost'), (50, 'LeaseExpired')) AS k(more, kind)",
-        {"id": run["id"]},
-    )
-    assert subjects(connection, Alert.ATTEMPTS_FAILING) == {"noop": {"failed": 14, "ended": 14}}
-
-
 def test_type_unserved_counts_due_and_abandoned_runs_of_a_type_that_no_live_worker_serves(
     connection: PgConnection,
 ) -> None:

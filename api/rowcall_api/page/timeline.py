@@ -10,7 +10,7 @@ from typing import Any
 from rowcall.base.database import Row
 from rowcall.base.errors import NotHandedOver
 from rowcall.queue.claims.handover import GIVEN_BACK
-from rowcall.queue.views.explain.holders import counts, is_lost, is_unbegun, task_words
+from rowcall.queue.claims.holders import counts, is_lost, is_unbegun, task_words
 from rowcall.status import Event, Status
 
 RETRIED = "Retried, which restarted the count of attempts"

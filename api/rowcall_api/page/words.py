@@ -14,8 +14,8 @@ import flask
 from rowcall.base.database import Row
 from rowcall.base.durations import duration_words, relative
 from rowcall.base.errors import ScheduleInvalid
+from rowcall.queue.claims.holders import holder_words, is_unbegun
 from rowcall.queue.queues import COUNTED_MOST
-from rowcall.queue.views.explain.holders import holder_words, is_unbegun
 from rowcall.schedule import parse, schedule_words
 from rowcall.status import Status
 

@@ -15,7 +15,7 @@ from rowcall.job_types.alerting import CALL_PING_URL, SEND_INCIDENTS
 from rowcall.queue import vacuum, workers
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
-from rowcall.queue.lease import LOST, UNBEGUN
+from rowcall.queue.lease import UNBEGUN
 from rowcall.status import FAILURES, Event, Status, sources_of, sql_list
 
 
@@ -101,25 +101,15 @@ FROM first LEFT JOIN rowcall.queues ON queues.name = first.queue
 ORDER BY first.queue, first.run_at, first.id
 """
 
-# A type fails if at least this many attempts of 15 minutes failed, and half of all.  Primary key.  Lost messages
-# are not counted there, because no worker ends their attempts; job_attempts_failed finds them.
+# A type fails if at least this many attempts of 15 minutes failed, and half of all.  Primary key.
 FAILED_LEAST = 10
 FAILING = f"""
-WITH counted AS (
-    SELECT job_type, failed + dead AS failed, succeeded + failed + dead AS ended FROM rowcall.run_counts
-    WHERE minute > now() - interval '15 minutes'
-    UNION ALL
-    SELECT run.job_type, 1, 1 FROM (
-        SELECT run_id, error_type FROM rowcall.job_attempts
-        WHERE ended_at > now() - interval '15 minutes' AND outcome IN {sql_list(FAILURES)}
-        ORDER BY ended_at DESC LIMIT {EXAMINED_MOST}
-    ) AS lost CROSS JOIN LATERAL (
-        SELECT job_type FROM rowcall.job_runs WHERE id = lost.run_id OFFSET 0
-    ) AS run WHERE lost.error_type = '{LOST}'
-)
-SELECT job_type, sum(failed)::integer AS failed, sum(ended)::integer AS ended FROM counted
-WHERE job_type NOT IN ('{SEND_INCIDENTS.name}', '{CALL_PING_URL.name}')
-GROUP BY job_type HAVING sum(failed) >= {FAILED_LEAST} AND 2 * sum(failed) >= sum(ended) ORDER BY job_type
+SELECT job_type, sum(failed + dead)::integer AS failed, sum(succeeded + failed + dead)::integer AS ended
+FROM rowcall.run_counts
+WHERE minute > now() - interval '15 minutes' AND job_type NOT IN ('{SEND_INCIDENTS.name}', '{CALL_PING_URL.name}')
+GROUP BY job_type
+HAVING sum(failed + dead) >= {FAILED_LEAST} AND 2 * sum(failed + dead) >= sum(succeeded + failed + dead)
+ORDER BY job_type
 """
 
 

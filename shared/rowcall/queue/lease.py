@@ -88,9 +88,6 @@ SAVED = "SELECT progress -> 'saved' FROM rowcall.job_runs WHERE id = %(run_id)s"
 # that begins the run.  Names of workers contain no space.
 MESSAGE, CONSUMER = "celery ", "consumer "
 
-# The type of the error of a run that no consumer has begun in time.
-LOST = "MessageLost"
-
 # Nobody has begun the run, so the end of this lease neither counts as an attempt nor makes it a suspect, and the run
 # has been due for as long as before.
 UNBEGUN = f"starts_with(run.locked_by, '{MESSAGE}')"
@@ -108,7 +105,7 @@ EXPIRED = f"""
     run_at = CASE WHEN {OVER} OR {UNBEGUN} THEN run.run_at ELSE now() END,
     last_error = CASE WHEN {UNBEGUN} THEN 'no consumer began the run: its message was lost, or waits for too long'
         ELSE 'the lease of ' || run.locked_by || ' expired: the worker died, froze, or lost the database' END,
-    error_type = CASE WHEN {UNBEGUN} THEN '{LOST}' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
+    error_type = CASE WHEN {UNBEGUN} THEN 'MessageLost' ELSE 'LeaseExpired' END, failed_at = now(), last_stack = NULL,
     attempts = run.attempts - ({UNBEGUN})::integer, suspect = run.suspect + (NOT {UNBEGUN})::integer,
     locked_by = NULL, locked_until = NULL, updated_at = now()"""
 

@@ -78,7 +78,7 @@ LEASE = [
         ("a run whose message was lost is due anew", "{OVER} OR {UNBEGUN} THEN run.run_at", "{OVER} THEN run.run_at"),
         (
             "an expired lease sets no error of its own",
-            "error_type = CASE WHEN {UNBEGUN} THEN '{LOST}' ELSE 'LeaseExpired' END, ",
+            "error_type = CASE WHEN {UNBEGUN} THEN 'MessageLost' ELSE 'LeaseExpired' END, ",
             "",
         ),
     ),

@@ -245,7 +245,7 @@ def test_months_are_dropped_when_they_ended_long_enough_ago(connection: PgConnec
 def test_a_month_is_dropped_only_with_as_many_runs_as_were_exported(connection: PgConnection) -> None:
     run_id = at(connection, "2020-05-06 12:00+00")
     to_table(connection)
-    with pytest.raises(ArchiveBusy, match="it does not have the runs any more that were exported"):
+    with pytest.raises(ArchiveBusy, match="it no longer has exactly the runs that were exported"):
         archive.drop_month(connection, date(2020, 5, 1), expected=0)
     assert listed(connection) == [run_id]
     assert archive.drop_month(connection, date(2020, 5, 1), expected=1) == 1

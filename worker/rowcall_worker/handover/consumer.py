@@ -22,8 +22,8 @@ from rowcall.job_types import Catalogue
 from rowcall.job_types.handover import WAIT_SECONDS
 from rowcall.local_postgres.url import database_url
 from rowcall.queue import Lease, begin, give_back, whose
+from rowcall.queue.claims.holders import is_unbegun
 from rowcall.queue.lease import CONSUMER
-from rowcall.queue.views.explain.holders import is_unbegun
 from rowcall.queue.workers import Registration
 from rowcall.schema import check_revision
 from rowcall.status import Status

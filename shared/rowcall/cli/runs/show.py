@@ -19,7 +19,7 @@ from rowcall.cli.session import command_transaction, held_server
 from rowcall.cli.terminal.output import show_json, shown, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
-from rowcall.queue.views.explain.holders import counts, holder_words
+from rowcall.queue.claims.holders import counts, holder_words
 from rowcall.status import FINAL, Status
 
 # How many lines of its log are shown with a run.

@@ -21,8 +21,8 @@ from rowcall.cli.runs.many import Many, many_options
 from rowcall.cli.session import command_transaction, operator
 from rowcall.cli.terminal.output import json_option, show_json, shown, wrapped
 from rowcall.queue import Filter
+from rowcall.queue.claims.holders import is_unbegun
 from rowcall.queue.operations import Action
-from rowcall.queue.views.explain.holders import is_unbegun
 from rowcall.queue.views.live_workers import HOLDER
 from rowcall.status import Status
 

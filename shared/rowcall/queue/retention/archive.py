@@ -53,7 +53,7 @@ WHERE month + interval '1 month' <= (now() AT TIME ZONE 'UTC') - make_interval(m
 
 # The lock is taken before the first SELECT of the transaction.  A session whose default isolation is higher than READ
 # COMMITTED counts what there was at that SELECT, and would drop what others have archived since.  As in the function,
-# later readers queue behind the lock, so it is not waited for for long.
+# the wait is short, because later readers queue behind the lock.
 DROP_MONTH = """SET LOCAL lock_timeout = '1s'; LOCK TABLE ONLY rowcall.archived_runs IN ACCESS EXCLUSIVE MODE;
 SELECT rowcall.drop_archive_month(%(month)s::date, %(expected)s::bigint)
 """
@@ -89,5 +89,5 @@ def drop_month(connection: Connection, month: date, expected: int | None = None)
     if dropped is None:
         raise MonthNotArchived(month)
     if dropped < 0:
-        raise ArchiveBusy(month, "it does not have the runs any more that were exported")
+        raise ArchiveBusy(month, "it no longer has exactly the runs that were exported")
     return dropped

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rowcall.base.database import Connection, Row, fetch_all
+from rowcall.queue.claims.holders import process_of, task_of
 from rowcall.queue.claims.lanes import LANES
 from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import CONSUMER, MESSAGE
 from rowcall.queue.views import pages
-from rowcall.queue.views.explain.holders import process_of, task_of
 from rowcall.queue.views.live_workers import MISSED_INTERVALS
 from rowcall.queue.views.workers import RUNNING, RUNS, date_runs
 

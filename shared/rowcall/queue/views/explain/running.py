@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from rowcall.base.database import Connection, Row, fetch_one, fetch_value
-from rowcall.queue.views.explain.holders import holder_words, is_unbegun
+from rowcall.queue.claims.holders import holder_words, is_unbegun
 from rowcall.queue.views.live_workers import HOLDER, LIVE_WORKERS, SWEEPING
 from rowcall.queue.workers import silence
 
