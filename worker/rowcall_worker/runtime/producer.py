@@ -231,7 +231,7 @@ class Producer:
     def _open_or_close(self, publisher: Publisher) -> None:
         """Claim no run whose broker has a pause; after the pause, look for those that have been due meanwhile."""
         leases = publisher.open()
-        if len(leases) > len(self.request.leases):
+        if leases.keys() - self.request.leases.keys():
             self._sweeper.hurry(at_once=True)
         self.request = replace(self.request, leases=leases)
 
