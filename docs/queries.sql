@@ -3071,7 +3071,8 @@ WHERE run.id = :'run_id' AND run.lease_no = :'lease_no' AND run.status IN ('runn
     AND :'leases'::jsonb ? run.job_type
     AND (NOT starts_with(run.locked_by, 'consumer ') OR :'repeated' AND run.locked_by = :'consumer')
 RETURNING run.id AS run_id, run.lease_no, run.job_type, run.payload, run.attempts AS attempt, run.max_attempts,
-    run.scheduled_for, run.suspect, run.cancel_requested_at IS NOT NULL AS cancel_requested;
+    run.scheduled_for, run.suspect, extract(epoch FROM now() - run.run_at)::float8 AS waited,
+    run.cancel_requested_at IS NOT NULL AS cancel_requested;
 ROLLBACK;
 
 -- rowcall.queue.claims.handover: WHOSE

@@ -48,4 +48,8 @@ def test_a_broker_that_does_not_answer_is_named_without_its_password() -> None:
 
 def test_a_broker_that_takes_any_name_of_a_queue_is_not_asked_for_queues() -> None:
     [found] = examined("memory://ada:hush@here//")
-    assert (found.good, found.message) == (True, "the broker memory://ada:**@here// answers; queues: mail")
+    assert found.good
+    assert found.message == (
+        "the broker memory://ada:**@here// answers; queues: mail;"
+        " this kind of broker takes any name, so whether they are right was not checked"
+    )

@@ -16,6 +16,7 @@ from rowcall.base import database
 from rowcall.base.database import Row, fetch_all
 from rowcall.queue import Lease
 from rowcall.queue.claims.handover import holder_of
+from rowcall.queue.series.histogram import bucket_of
 from rowcall.status import Status
 from tests.support.processes import wait_until
 from tests.support.rows import WORKER, run_in
@@ -180,6 +181,8 @@ def test_a_consumer_that_is_stopped_at_once_releases_its_run_and_ends(
     assert row["status"] == (Status.CANCELLED if asked else Status.QUEUED)
     assert row["last_error"] == "the consumer was stopped before the run was finished"
     assert parcels.unsuccessful(run["id"]) == ["release"]
+    counted = parcels.sql("SELECT released, cancelled FROM rowcall.run_counts")
+    assert counted == [{"released": int(not asked), "cancelled": int(asked)}]
 
 
 def test_while_a_message_waits_for_a_locked_row_the_leases_of_other_runs_are_renewed(
@@ -210,3 +213,16 @@ def test_while_a_message_waits_for_a_locked_row_the_leases_of_other_runs_are_ren
             (tmp_path / f"{performed['lease_no']} open").touch()
     assert process.wait() == 0
     assert [parcels.row(run["id"])["status"] for run in (performed, waiting)] == [Status.SUCCEEDED] * 2
+
+
+def test_a_consumer_counts_its_runs_when_it_has_performed_them_and_how_long_they_waited(
+    parcels: Shop, tmp_path: Path
+) -> None:
+    payload = f"""'{{"order_id": 1, "ends": "well", "doors": "", "folder": "{tmp_path}"}}'"""
+    run = sent(parcels, job_type="'parcel_send'", payload=payload, run_at="now() - interval '50 minutes'")
+    assert begin(parcels, run).communicate()[0] == "True\n"
+    [counted] = parcels.sql("SELECT worker, succeeded, waiting FROM rowcall.run_counts")
+    assert counted["worker"].startswith("consumer ")
+    assert counted["succeeded"] == 1
+    [(bucket, many)] = [(bucket, many) for bucket, many in enumerate(counted["waiting"]) if many]
+    assert (bucket, many) == (bucket_of(50 * 60), 1)

@@ -191,6 +191,7 @@ def test_once_hands_over_what_is_due_and_ends(parcels: Parcels) -> None:
     once = rowcall(parcels.environment, "worker", "once").stdout
     assert once.startswith("claimed 2, succeeded 0, failed 0, dead 0, handed over 2 in ")
     assert {parcels.row(run_id)["locked_by"] for run_id in runs} == {WAITING}
+    assert parcels.sql("SELECT FROM rowcall.run_counts") == []  # consumers count how long runs waited and took
     assert parcels.broker.waiting(QUEUE) == 2
 
 

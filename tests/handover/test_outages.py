@@ -88,14 +88,18 @@ def examined(parcels: Parcels) -> str:
 
 def test_a_queue_that_does_not_exist_takes_no_message_and_the_run_and_doctor_say_so(parcels: Parcels) -> None:
     masked = parcels.broker.url.replace(":guest@", ":**@")
-    assert examined(parcels) == f"ok: the broker {masked} answers; queues: {QUEUE}"
+    with celery_worker(parcels):
+        served = f"ok: the broker {masked} answers; queues, all with consumers: {QUEUE}"
+        wait_until(lambda: examined(parcels) == served, "the queue has a consumer")
+    unserved = f"FIX: the broker {masked} has no consumer for queue {QUEUE}: start a Celery worker"
+    wait_until(lambda: examined(parcels).startswith(unserved), "the queue has no consumer any more")
     parcels.broker.delete(QUEUE)
     assert examined(parcels).startswith(f"FIX: the broker {masked} has no queue {QUEUE}: start a Celery worker")
     run_id = parcels.send(order_id=1)
     rowcall(parcels.environment, "worker", "once")
     assert put_off(parcels, run_id)
     told = rowcall(parcels.environment, "runs", "explain", str(run_id)).stdout
-    assert "it has no such queue; a Celery worker that serves the queue makes it" in told
+    assert "it has no such queue: start a Celery worker that serves it, or correct the queue in celery(...)" in told
 
 
 @pytest.mark.parametrize("sent", [False, True], ids=["before it has sent the message", "before it has written that"])

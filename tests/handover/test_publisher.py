@@ -38,7 +38,7 @@ def test_a_silent_broker_is_given_up(silent: socket.socket, url: str, monkeypatc
     monkeypatch.setattr(publisher, "ANSWER_SECONDS", 0.3)
     host, port = silent.getsockname()
     with pytest.raises(OperationalError, match="timed out|[Tt]imeout"):
-        Publisher(url.format(f"{host}:{port}"), {}, {}).missing_queues()
+        Publisher(url.format(f"{host}:{port}"), {}, {}).consumers()
     assert connections_to(silent) == 1
 
 

@@ -84,7 +84,10 @@ def _overdue(incident: Incident) -> Told:
     queue, found = incident.subject, incident.details
     lines = [f"Run {found['run_id']} of {found['job_type']} has been due since {_time(found['due_since'])}."]
     if found.get("handed_over"):  # an incident of an older version has no such detail
-        lines.append("It was handed over, and no consumer has begun it: check that Celery's workers serve its queue.")
+        lines.append(
+            "It was handed over, and no consumer has begun it: check that Celery's workers run, serve its queue and"
+            " know its task (rowcall doctor)."
+        )
     elif found["paused"]:
         lines.append(f"The queue is paused; to resume it: rowcall queues resume {queue}")
     elif found["closed"]:

@@ -35,6 +35,7 @@ HANDOVER = [
             "now() + (%(leases)s::jsonb ->> run.job_type)::float8 * interval '1 second'",
             "run.locked_until",
         ),
+        ("a consumer does not know how long its run waited", "now() - run.run_at", "now() - now()"),
         ("a beginning does not report a request to cancel", "run.cancel_requested_at IS NOT NULL AS", "false AS"),
     ),
 ]

@@ -60,6 +60,7 @@ def test_a_message_begins_its_run_under_the_lease_of_the_type(connection: PgConn
     assert not begun.cancel_requested
     claimed = begun.claimed
     assert (claimed.run_id, claimed.lease_no, claimed.attempt) == (run["id"], run["lease_no"], run["attempts"])
+    assert claimed.waited == (row_of(connection, run["id"])["started_at"] - run["run_at"]).total_seconds()
     row = row_of(connection, run["id"])
     assert row["locked_by"] == ONE
     assert row["locked_until"] - row["started_at"] == timedelta(seconds=LEASES["noop"])

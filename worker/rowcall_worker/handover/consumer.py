@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from rowcall import __version__
@@ -138,6 +138,8 @@ class Consumer:
         """Give the run back unfinished, because its process is being stopped; unless its time limit came first."""
         with self._turn:
             self._completer.release(self._link, self._in_flight.abandon(run), STOPPED)
+            with suppress(*CONNECTION_ERRORS):  # the counts of a process that ends without a database are lost
+                self._in_flight.counter.write(self._link.get(), self.name)
 
     def _begin(self, run_id: int, lease_no: int) -> InFlightRun | None:
         """Begin the run, or log why its message is refused; without the database, try as long as the message may wait.
@@ -173,6 +175,7 @@ class Consumer:
         run.cancel_requested, run.begun_at = begun.cancel_requested, elapsed()
         # The calling thread begins it, so that it need not wait for one.
         self._in_flight.runs[run.lease] = run
+        self._in_flight.counter.begun(run)
         return run
 
     def _refusal(self, connection: PgConnection, run_id: int, lease_no: int) -> str:
@@ -232,6 +235,9 @@ class Consumer:
             connection = self._link.get()
             succeeded = self._completer.write_apart(connection, ended)
             self._completer.write_one_by_one(connection, ended, succeeded)
+            if not self._in_flight.runs:
+                # Nothing tells this process that it will be ended, so its counts must not wait for a heartbeat.
+                self._in_flight.counter.write(connection, self.name)
             self._link.works()
         except CONNECTION_ERRORS as error:
             self._completer.keep(ended)

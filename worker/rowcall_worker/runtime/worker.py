@@ -76,7 +76,9 @@ class Worker:
         self._isolation = Isolation(served, url)
         runner = Runner.of(handlers, Connections(url, self.outage.answers, patience), settings)
         attempts = {name: (self._isolation if known.isolated else runner).attempt for name, known in served.items()}
-        attempts |= dict.fromkeys(publisher.handovers, publisher.attempt) if publisher is not None else {}
+        if publisher is not None:
+            attempts |= dict.fromkeys(publisher.handovers, publisher.attempt)
+            self.in_flight.counter.handed_over = publisher.handovers
         self._executor = Executor(self.in_flight, attempts)
         # The thread that waits for a child enforces the limit of an isolated type, and a consumer that of its runs.
         limits = {

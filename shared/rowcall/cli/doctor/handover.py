@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pkgutil import resolve_name
 
 from rowcall.base.errors import SettingsError, message_of
@@ -25,7 +25,7 @@ def handover(catalogue: Catalogue, settings: Settings) -> Iterator[Finding]:
     if publisher is None:
         return
     try:
-        missing = publisher.missing_queues()
+        consumers = publisher.consumers()
     except Exception as error:
         why = redacted(one_line(message_of(error)))
         yield Finding(
@@ -35,13 +35,21 @@ def handover(catalogue: Catalogue, settings: Settings) -> Iterator[Finding]:
             " over wait: start it, or correct ROWCALL_BROKER_URL",
         )
         return
-    if missing:
-        them = "it" if len(missing) == 1 else "them"
-        yield Finding(
-            "hand-over",
-            False,
-            f"the broker {publisher.broker} has no queue {', '.join(missing)}: start a Celery worker that declares"
-            f" {them} (`celery worker --queues {','.join(missing)}`), or correct the queue in celery(...)",
-        )
-        return
-    yield Finding("hand-over", True, f"the broker {publisher.broker} answers; queues: {', '.join(publisher.queues)}")
+    yield _queues(f"the broker {publisher.broker}", publisher.queues, consumers)
+
+
+def _queues(broker: str, queues: Sequence[str], consumers: Mapping[str, int | None] | None) -> Finding:
+    """Check that Celery's workers serve the queues."""
+    listed = ", ".join(queues)
+    if consumers is None:
+        checked = "this kind of broker takes any name, so whether they are right was not checked"
+        return Finding("hand-over", True, f"{broker} answers; queues: {listed}; {checked}")
+    for wrong, amount in (("has no queue", None), ("has no consumer for queue", 0)):
+        if found := [queue for queue in queues if consumers[queue] == amount]:
+            start = f"start a Celery worker (`celery worker --queues {','.join(found)}`)"
+            return Finding(
+                "hand-over",
+                False,
+                f"{broker} {wrong} {', '.join(found)}: {start}, or correct the queue in celery(...)",
+            )
+    return Finding("hand-over", True, f"{broker} answers; queues, all with consumers: {listed}")

@@ -43,7 +43,8 @@ WHERE run.id = %(run_id)s AND run.lease_no = %(lease_no)s AND run.status IN {sou
     AND %(leases)s::jsonb ? run.job_type
     AND (NOT starts_with(run.locked_by, '{CONSUMER}') OR %(repeated)s AND run.locked_by = %(consumer)s)
 RETURNING run.id AS run_id, run.lease_no, run.job_type, run.payload, run.attempts AS attempt, run.max_attempts,
-    run.scheduled_for, run.suspect, run.cancel_requested_at IS NOT NULL AS cancel_requested
+    run.scheduled_for, run.suspect, extract(epoch FROM now() - run.run_at)::float8 AS waited,
+    run.cancel_requested_at IS NOT NULL AS cancel_requested
 """
 
 # Who has a run, to say why a message was refused.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from rowcall import __version__
@@ -31,6 +31,8 @@ class RunCounter:
     def __init__(self) -> None:
         # The totals since the start, if this process serves metrics.
         self.totals: Totals | None = None
+        # The types whose runs this process only hands over: their consumers count how long they waited and took.
+        self.handed_over: Collection[str] = ()
         self._lock = threading.Lock()
         # Attempts that handler threads have begun: they are counted with the next ends, many under one lock.
         self._begun: deque[InFlightRun] = deque()
@@ -43,7 +45,8 @@ class RunCounter:
 
     def begun(self, run: InFlightRun) -> None:
         """Note an attempt that begins, to be counted by how long its run had been due when it was claimed."""
-        self._begun.append(run)
+        if run.claimed.job_type not in self.handed_over:
+            self._begun.append(run)
 
     def _count_begun(self) -> None:
         waited: dict[str, list[float]] = defaultdict(list)
@@ -63,7 +66,8 @@ class RunCounter:
             self._count_begun()
             ran: dict[str, list[float | None]] = defaultdict(list)
             for run in runs:
-                ran[run.claimed.job_type].append(run.seconds)
+                job_type = run.claimed.job_type
+                ran[job_type].append(None if job_type in self.handed_over else run.seconds)
             for job_type, all_times in ran.items():
                 times = [seconds for seconds in all_times if seconds is not None]
                 buckets = [bucket_of(seconds) for seconds in times]

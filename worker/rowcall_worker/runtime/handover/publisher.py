@@ -119,17 +119,17 @@ class Publisher:
         """The broker's queues that get messages."""
         return sorted(self._pauses)
 
-    def missing_queues(self) -> Sequence[str]:
-        """Return which of them do not exist, or raise what a broker that does not answer raises.
+    def consumers(self) -> Mapping[str, int | None] | None:
+        """Return how many consumers each of them has, None for one that does not exist; raise if the broker is away.
 
-        Only RabbitMQ is asked, because Redis and SQS take messages for a queue of any name.
+        Only RabbitMQ is asked; for Redis and SQS, which take messages for a queue of any name, return None.
         """
         connection = self._connection()
         try:
             self._open(connection)
             if connection.transport.driver_type != "amqp":
-                return []
-            return [queue for queue in self.queues if not _exists(connection, queue)]
+                return None
+            return {queue: _consumers(connection, queue) for queue in self.queues}
         finally:
             connection.collect(socket_timeout=0.1)
 
@@ -216,19 +216,19 @@ def _options(driver: str) -> Mapping[str, Any]:
 def _why(error: Exception) -> str:
     """Say why a broker has not taken a message."""
     if getattr(error, "reply_code", None) == NO_ROUTE:
-        return "it has no such queue; a Celery worker that serves the queue makes it"
+        return "it has no such queue: start a Celery worker that serves it, or correct the queue in celery(...)"
     return f"{type(error).__name__}: {one_line(message_of(error))}"
 
 
-def _exists(connection: Any, queue: str) -> bool:
-    """Whether RabbitMQ has this queue; the answer that it has none closes the channel."""
+def _consumers(connection: Any, queue: str) -> int | None:
+    """Return how many consumers a queue of RabbitMQ has, or None if it does not exist, which closes the channel."""
     try:
-        connection.channel().queue_declare(queue, passive=True)
+        found: int = connection.channel().queue_declare(queue, passive=True).consumer_count
     except connection.channel_errors as error:
         if getattr(error, "code", None) != NO_SUCH_QUEUE:
             raise
-        return False
-    return True
+        return None
+    return found
 
 
 def publisher_for(types: Mapping[str, JobType], leases: Mapping[str, float], settings: Settings) -> Publisher | None:

@@ -60,7 +60,8 @@ def _message(row: Row) -> str:
     then = f"cancelled, as was asked at {time_of(asked)}" if asked else "handed over again"
     return (
         f"handed over{since}: {holder_words(row['locked_by'])} waits for a consumer;"
-        f" if none has begun the run by {time_of(row['locked_until'])}, it is {then}"
+        f" if none has begun the run by {time_of(row['locked_until'])}, it is {then};"
+        " check that a Celery worker serves this queue and knows this task"
     )
 
 
