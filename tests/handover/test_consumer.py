@@ -48,9 +48,9 @@ for run_id, lease_no in zip(sys.argv[1::2], sys.argv[2::2]):
     threading.Thread(target=run_handed_over, args=(int(run_id), int(lease_no))).start()
 """
 
-WAITS_FOR_A_LOCK = """
-SELECT count(*) AS waiting FROM pg_stat_activity
-WHERE application_name = 'rowcall consumer' AND wait_event_type = 'Lock'
+TRIES_TO_BEGIN = """
+SELECT count(*) AS trying FROM pg_stat_activity
+WHERE application_name = 'rowcall consumer' AND query LIKE '%%run.id = ' || %(id)s || ' AND%%'
 """
 
 WAITS_FOR_THE_WORKER = """
@@ -96,12 +96,15 @@ def sent(parcels: Shop, **columns: str) -> Row:
         ("ROWCALL_APP", None, "ROWCALL_APP is not set"),
         ("ROWCALL_APP", "parcel", "there is no module parcel"),
         ("DATABASE_URL", None, "DATABASE_URL is not set"),
+        ("DATABASE_URL", "with another database", 'database "elsewhere" does not exist'),
         ("ROWCALL_LEASE", "long", "ROWCALL_LEASE"),
     ],
 )
 def test_a_consumer_with_wrong_settings_does_not_start_and_says_why(
     parcels: Shop, name: str, value: str | None, said: str
 ) -> None:
+    if value == "with another database":
+        value = parcels.url.rpartition("/")[0] + "/elsewhere"
     refused = python(parcels, "-c", CHECK, **{name: value})
     assert refused.returncode != 0
     assert refused.stderr.startswith("rowcall: this worker cannot perform runs: ")
@@ -207,7 +210,9 @@ def test_while_a_message_waits_for_a_locked_row_the_leases_of_other_runs_are_ren
             [sys.executable, "-c", IN_THREADS, *numbers], env={**os.environ, **parcels.environment}
         )
         try:
-            wait_until(lambda: parcels.sql(WAITS_FOR_A_LOCK)[0]["waiting"] == 1, "the second message waits for its row")
+            wait_until(
+                lambda: parcels.sql(TRIES_TO_BEGIN, id=waiting["id"])[0]["trying"] == 1, "it tries the locked row"
+            )
             wait_until(has_three_more_leases, "the lease is renewed again and again")
         finally:
             (tmp_path / f"{performed['lease_no']} open").touch()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -13,6 +14,7 @@ from rowcall.base import database
 from rowcall.base.clock import elapsed
 from rowcall.base.database import fetch_all
 from rowcall.job_types import catalogue
+from rowcall.job_types.handover import Handover
 from rowcall.queue import ClaimRequest
 from rowcall.queue.workers import Registration, register
 from rowcall.status import Status
@@ -25,6 +27,8 @@ from rowcall_worker.runtime.claims.stranded import Steps, Stranded
 from rowcall_worker.runtime.claims.suspects import Suspects
 from rowcall_worker.runtime.completer import Completer
 from rowcall_worker.runtime.connection import Link, Outage
+from rowcall_worker.runtime.handover import publisher as publisher_module
+from rowcall_worker.runtime.handover.publisher import Publisher
 from rowcall_worker.runtime.in_flight import InFlight
 from rowcall_worker.runtime.producer import Producer
 from tests.support.processes import wait_until
@@ -179,3 +183,20 @@ def test_the_log_says_whether_a_message_was_lost_or_a_worker_died(
         run_in(connection, Status.RUNNING, locked_by=f"'{holder}'", locked_until="now() - interval '1 second'")
     once._try([])
     assert [line["event"] for line in map(json.loads, capsys.readouterr().err.splitlines())] == [said]
+
+
+@pytest.mark.parametrize("leads", [True, False], ids=["the leading producer", "the other one"])
+def test_after_the_pause_of_a_broker_a_producer_pauses_again(
+    once: Producer, monkeypatch: pytest.MonkeyPatch, leads: bool
+) -> None:
+    monkeypatch.setattr(publisher_module, "FIRST_PAUSE_SECONDS", 0.01)
+    leases = {"noop": 60.0, "send": 60.0}
+    publisher = Publisher("memory://here//", {"send": Handover("shop.send", "mail", 900.0)}, leases)
+    producer = replace(once, once=False, leads=leads, publisher=publisher)
+    publisher._pauses["mail"].begin("a test")
+    producer._try([])
+    wait_until(lambda: publisher.opens_in == inf, "the pause is over")
+    for _ in range(3):
+        producer._try([])
+    assert producer.request.leases == leases
+    assert producer._pause() > 0

@@ -134,4 +134,4 @@ class HandedOverSchema(AnswerSchema):
             "maxItems": HOLDERS_MOST,
         },
     )
-    more = fields.Boolean(metadata={"description": "Whether there are more consumers than are listed."})
+    more = fields.Boolean(metadata={"description": "Whether there may be more than is listed."})

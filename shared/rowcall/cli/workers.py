@@ -16,8 +16,9 @@ from rowcall.cli.terminal.output import show_json, wrapped
 from rowcall.cli.terminal.table import Table, table_options
 from rowcall.definitions import clock
 from rowcall.queue.lease import CONSUMER
-from rowcall.queue.views.handed_over import HandedOver, list_handed_over
+from rowcall.queue.views.handed_over import HOLDERS_MOST, HandedOver, list_handed_over
 from rowcall.queue.views.live_workers import HOLDER_INTERVALS, MISSED_INTERVALS
+from rowcall.queue.views.stats import SCANNED_MOST
 from rowcall.queue.views.workers import list_workers
 from rowcall.queue.workers import silence
 
@@ -68,7 +69,12 @@ def _show_handed_over(found: HandedOver, heartbeat: float, table: Table, now: da
         consumers = [{**row, "id": row["id"].removeprefix(CONSUMER)} for row in found.consumers]
         table.show(_rows(consumers, heartbeat), CONSUMERS, now, whole=("state",))
     if found.more:
-        click.echo(wrapped("More consumers perform runs than are shown."))
+        click.echo(
+            wrapped(
+                f"There may be more: of each queue and priority, only the {SCANNED_MOST:,} runs that have been due"
+                f" longest are counted, and at most {HOLDERS_MOST} lines are shown."
+            )
+        )
 
 
 def _none(gone: Sequence[Row], stopped: bool) -> str:

@@ -165,3 +165,17 @@ def test_it_reads_the_head_of_each_lane_whatever_waits_and_whatever_has_finished
     asked = {"heartbeat": 30, "page_bytes": 2**20}
     nodes = plan(connection, BY_INDEX + HANDED_OVER, asked, before=f"{FILL}; {statistics};")
     assert looked_at(nodes) <= SCANNED_MOST + 5
+
+
+def test_where_more_runs_are_due_than_are_counted_there_may_be_more(connection: PgConnection) -> None:
+    fetch_all(
+        connection,
+        "INSERT INTO rowcall.job_runs (job_type, status, run_at, started_at, locked_by, locked_until, attempts)"
+        " SELECT 'noop', 'running', now() - interval '1 minute', now(), %(holder)s, now() + interval '1 minute', 1"
+        " FROM generate_series(1, %(many)s)",
+        {"holder": SEND, "many": SCANNED_MOST - 1},
+    )
+    assert not seen(connection).more
+    held(connection, WEIGH)
+    found = seen(connection)
+    assert (sum(one["waiting"] for one in found.waiting), found.more) == (SCANNED_MOST, True)

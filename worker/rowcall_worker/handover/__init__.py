@@ -6,6 +6,8 @@ import os
 import sys
 import threading
 
+import psycopg2
+
 from rowcall.base.errors import RowcallError
 from rowcall_worker.handover.consumer import Consumer
 from rowcall_worker.handover.declared import check_database, declared
@@ -26,10 +28,10 @@ def check_consumer(**_: object) -> None:
     """
     try:
         check_database(declared().settings)
-    except RowcallError as error:
+    except (RowcallError, psycopg2.Error) as error:
         sys.stderr.write(f"rowcall: this worker cannot perform runs: {error}\n")
         # Celery catches every Exception of a signal's receiver, and would start.
-        raise SystemExit(error.exit_code) from None
+        raise SystemExit(error.exit_code if isinstance(error, RowcallError) else 1) from None
 
 
 def run_handed_over(run_id: int, lease_no: int) -> bool:

@@ -41,6 +41,8 @@ from rowcall_worker.runtime.watchdog import Watchdog
 # How long, and how often, to look whether the worker that has sent a message has let go of its run.
 LET_GO_SECONDS, LET_GO_STEP_SECONDS = 5.0, 0.1
 
+# How long a statement waits for a locked row: the other threads wait meanwhile, and it is tried again.
+LOCK_SECONDS = 0.001
 
 NOT_HANDED_OVER = "its app does not hand this job type over"
 STOPPED = "the consumer was stopped before the run was finished"
@@ -88,7 +90,7 @@ class Consumer:
         self.name = f"{CONSUMER}{host}:{os.getpid()}:{secrets.token_hex(3)}"
         self._in_flight = InFlight(threads=1)
         self._completer = Completer(self._in_flight, types)
-        self._link = Link(url, "rowcall consumer", outage)
+        self._link = Link(url, "rowcall consumer", outage, lock_seconds=LOCK_SECONDS)
         self._runner = Runner.of(handlers, Connections(url, outage.answers), chosen)
         self._fits = False
         # One statement at a time: all threads share the connection.

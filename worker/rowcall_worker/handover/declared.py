@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rowcall.base import database, settings
-from rowcall.base.errors import DatabaseUnreachable, DeclarationError
+from rowcall.base.errors import DeclarationError
 from rowcall.base.logs import LogEvent, log
-from rowcall.base.outages import is_outage
+from rowcall.base.outages import can_be_tried_again
 from rowcall.base.settings import Settings
 from rowcall.job_types import Catalogue, catalogue
 from rowcall.local_postgres.url import database_url
@@ -41,6 +41,6 @@ def check_database(chosen: Settings) -> None:
             with database.internal_transaction(url) as connection:
                 check_revision(connection)
         except CONNECTION_ERRORS as error:
-            if not isinstance(error, DatabaseUnreachable) and not is_outage(error):
+            if not can_be_tried_again(error):
                 raise
             log().warning(LogEvent.DATABASE_LOST, error=str(error).strip())

@@ -105,13 +105,20 @@ class Link:
     """
 
     def __init__(
-        self, url: str, name: str, outage: Outage, patience: float = ANSWER_SECONDS, tolerant: bool = False
+        self,
+        url: str,
+        name: str,
+        outage: Outage,
+        patience: float = ANSWER_SECONDS,
+        tolerant: bool = False,
+        lock_seconds: float = LOCK_SECONDS,
     ) -> None:
         self._url = url
         self._name = name
         self._outage = outage
         self._patience = patience
         self._tolerant = tolerant
+        self._lock_seconds = lock_seconds
         self._connection: InternalConnection | None = None
         self._epoch = outage.epoch
         self._pause = 0.0
@@ -124,7 +131,7 @@ class Link:
         if self._connection is None:
             self._epoch = self._outage.epoch
             connection = database.connect_internal(self._url, self._name)
-            connection.prologue = patient_prologue(LOCK_SECONDS, self._patience)
+            connection.prologue = patient_prologue(self._lock_seconds, self._patience)
             connection.autocommit = True
             # Claims read many payloads, and json.loads would look for spaces around each of them.
             register_default_jsonb(connection, loads=_decoded)

@@ -231,7 +231,7 @@ class Producer:
     def _open_or_close(self, publisher: Publisher) -> None:
         """Claim no run whose broker has a pause; after the pause, look for those that have been due meanwhile."""
         leases = publisher.open()
-        if leases.keys() - self.request.leases.keys():
+        if self.leads and leases.keys() - self.request.leases.keys():  # the other producer does not sweep
             self._sweeper.hurry(at_once=True)
         self.request = replace(self.request, leases=leases)
 

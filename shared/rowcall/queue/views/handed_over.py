@@ -15,6 +15,7 @@ from rowcall.queue.fragments import BY_INDEX
 from rowcall.queue.lease import CONSUMER, MESSAGE
 from rowcall.queue.views import pages
 from rowcall.queue.views.live_workers import MISSED_INTERVALS
+from rowcall.queue.views.stats import SCANNED_MOST
 from rowcall.queue.views.workers import RUNNING, RUNS, date_runs
 
 # A broker's queues and tasks are few; with hundreds of consumers, the silent ones are shown.
@@ -47,7 +48,7 @@ SELECT * FROM measured WHERE place <= {HOLDERS_MOST} AND {pages.FITS} ORDER BY {
 
 @dataclass(frozen=True)
 class HandedOver:
-    """The messages that wait, the longest waiting first, the consumers that perform runs, and whether there are more.
+    """The messages that wait, the longest waiting first, the consumers that perform runs, and whether more may exist.
 
     Each row of `waiting` is for one queue and task of the broker.
     """
@@ -68,6 +69,7 @@ def list_handed_over(connection: Connection, *, heartbeat: float, page_bytes: in
     date_runs(rows)
     waiting = [_waiting(row) for row in rows if row["waits"]]
     consumers = [_consumer(row) for row in rows if not row["waits"]]
+    more = more or sum(row["running"] for row in rows) >= SCANNED_MOST
     return HandedOver(sorted(waiting, key=lambda row: row["waiting_since"]), consumers, more)
 
 
